@@ -19,17 +19,25 @@ export function fill(node, ...children) {
   return node;
 }
 
-/** Replaces the children of a node by similar ones: focus and the scroll position of tables are kept. */
+/** Replaces the children of a node by similar ones: focus, the scroll position of tables and opened details of rows are kept. */
 export function refill(node, ...children) {
   const focused = node.contains(document.activeElement) ? named(document.activeElement) : null;
   const scrolled = [...node.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
+  const opened = new Set([...node.querySelectorAll("tr details[open]")].map(rowOf));
   fill(node, ...children);
+  node.querySelectorAll("tr details").forEach((one) => (one.open = opened.has(rowOf(one))));
   node.querySelectorAll(".scroll").forEach((one, at) => (one.scrollLeft = scrolled[at] ?? 0));
   if (focused !== null) {
     const alike = [...node.querySelectorAll("a, button, summary, [tabindex]")].find((one) => named(one) === focused);
     alike?.focus({ preventScroll: true });
   }
   return node;
+}
+
+/** The row of details in a table, by its first two cells, and their column. */
+function rowOf(details) {
+  const cell = details.closest("td, th");
+  return [...cell.parentElement.cells].slice(0, 2).map((one) => one.querySelector("time")?.dateTime ?? one.textContent).concat(cell.cellIndex).join("\n");
 }
 
 function named(node) {

@@ -1,27 +1,28 @@
 // Chart data of one measure, from rows.
 
-import { counted, number, time } from "./format.js";
+import { counted, number } from "./format.js";
 import { rowId } from "./question.js";
+import { zoned } from "./zone.js";
 
 const LINES = 5;
 const TONES = ["line-1", "line-3", "line-4", "line-5", "line-2"];
 const RELATIVE = new Set(["hll", "theta"]);
 
 /** The data of a chart over time. `speed` are the rows of the speed layer at the same snapshot, null if the parts are unknown. */
-export function overTime({ rows, whole, speed, measure, columns, estimate }) {
+export function overTime({ rows, whole, speed, measure, columns, estimate, zone = "UTC" }) {
   const kept = whole ? rows : withoutOldest(rows);
   const xs = [...new Set(kept.map((row) => seconds(row.window_start)))].sort((a, b) => a - b);
   const place = new Map(xs.map((x, at) => [x, at]));
   const keys = groups(kept, columns);
   const open = kept.filter((row) => row.window_state === "open").map((row) => seconds(row.window_start));
-  const last = kept.reduce((found, row) => (found === null || row.window_start > found.window_start ? row : found), null);
   const series = measure.adds ? stacked(kept, speed, measure, xs, place) : lines(kept, keys, measure, xs, place, estimate);
   return {
     xs,
     series,
     from: open.length ? Math.min(...open) : null,
-    width: last === null ? 0 : seconds(last.window_end) - seconds(last.window_start),
-    sentence: sentence({ xs, keys, measure, cut: !whole, shownKeys: series.length }),
+    ends: endsOf(kept, xs, place),
+    zone,
+    sentence: sentence({ xs, keys, measure, zone, cut: !whole, shownKeys: series.length }),
   };
 }
 
@@ -49,6 +50,16 @@ function value(row, measure) {
 
 function seconds(text) {
   return Date.parse(text) / 1000;
+}
+
+/** Where each window ends, or the next one begins if that is earlier. */
+function endsOf(rows, xs, place) {
+  const ends = xs.map((x) => x);
+  for (const row of rows) {
+    const at = place.get(seconds(row.window_start));
+    ends[at] = Math.max(ends[at], seconds(row.window_end));
+  }
+  return ends.map((end, at) => Math.min(end, xs[at + 1] ?? end));
 }
 
 /** The oldest window may be incomplete: other pages may have more of its rows. */
@@ -111,9 +122,9 @@ function parts(rows, keys, measure, xs, place) {
   });
 }
 
-function sentence({ xs, keys, measure, cut, shownKeys }) {
+function sentence({ xs, keys, measure, zone, cut, shownKeys }) {
   if (!xs.length) return "No data to draw.";
-  const text = (x) => time(new Date(x * 1000).toISOString().replace(/\.\d+/, ""));
+  const text = (x) => zoned(new Date(x * 1000).toISOString().replace(/\.\d+/, ""), zone);
   const over = measure.adds
     ? keys.size > 1
       ? `, the sum over ${number(keys.size)} keys`
@@ -124,5 +135,5 @@ function sentence({ xs, keys, measure, cut, shownKeys }) {
         : `, of ${number(shownKeys)} of ${counted(keys.size, "key")}`
       : "";
   const unit = measure.unit ? ` in ${measure.unit}` : "";
-  return `${measure.name}${unit} of ${counted(xs.length, "window")} from ${text(xs[0])} to ${text(xs.at(-1))} UTC${over}${cut ? "; older windows are not shown" : ""}.`;
+  return `${measure.name}${unit} of ${counted(xs.length, "window")} from ${text(xs[0])} to ${text(xs.at(-1))}${zone === "UTC" ? " UTC" : ""}${over}${cut ? "; older windows are not shown" : ""}.`;
 }

@@ -141,5 +141,5 @@ function overTime(compared) {
   const sentence = xs.length
     ? `sMAPE in per cent of ${counted(xs.length, "run")}, at most ${percent(Math.max(...most.map(([, list]) => worst(list))))}${left > 0 ? `; ${counted(left, "more measure")} with smaller errors` : ""}.`
     : "Nothing has been compared yet.";
-  return { xs, series, from: null, width: 0, sentence };
+  return { xs, series, from: null, ends: xs, zone: "UTC", sentence };
 }

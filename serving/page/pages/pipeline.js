@@ -168,8 +168,8 @@ function listed(status) {
       { name: "view", head: true, cell: ([name]) => h("a", { href: to(["views", name]) }, h("bdi", {}, name)) },
       { name: "below the cut", number: true, cell: ([, state]) => (state.cut === null ? "" : number(total(state.cut))) },
       { name: "from the cut on", number: true, cell: ([, state]) => (state.cut === null ? "" : number(Math.max(0, total(state.realtime) - total(state.cut)))) },
-      { name: "newest event", cell: ([, state]) => (state.newest === null ? h("span", { class: "null" }, "none") : ago(state.newest)) },
-      { name: "watermark", cell: ([, state]) => (state.watermark === null ? h("span", { class: "null" }, "none") : second(state.watermark)) },
+      { name: "newest event", cell: ([, state]) => (state.newest === null ? h("span", { class: "null" }, "none") : h("time", { datetime: state.newest }, ago(state.newest))) },
+      { name: "watermark", cell: ([, state]) => (state.watermark === null ? h("span", { class: "null" }, "none") : h("time", { datetime: state.watermark }, second(state.watermark))) },
       { name: "answers", cell: ([, state]) => (state.problem === null ? badge("given", "good") : h("span", {}, badge("failed", "bad"), " ", state.problem)) },
     ],
   });

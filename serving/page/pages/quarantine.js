@@ -19,6 +19,8 @@ export function title() {
 export function show(place, address, app, signal) {
   let query = address.query;
   let shownRows = [];
+  let names = [];
+  let first = null;
   const select = h("select", { on: { change: () => move({ source: select.value }) } });
   const reasons = h("div", { class: "chips", role: "group", "aria-label": "Reasons" });
   const list = h("div", { class: "rows" });
@@ -39,16 +41,25 @@ export function show(place, address, app, signal) {
     go(to(["quarantine"], new URLSearchParams(kept)));
   }
 
-  const source = () => query.get("source") ?? Object.keys(app.status.now()?.status?.sources ?? {}).sort()[0];
+  const source = () => query.get("source") ?? first ?? names[0];
+  const page = (name, asked) => ask(`/quarantine/${encodeURIComponent(name)}?${asked}`, { signal });
+
+  /** Choose the first source with records, if the address has none and there are several. */
+  async function choose() {
+    if (query.get("source") !== null || names.length < 2) return;
+    const found = await Promise.all(names.map((name) => page(name, "limit=1")));
+    first = names.find((_, at) => Object.keys(found[at].counts).length) ?? null;
+    select.value = source();
+  }
 
   async function load(before = null) {
-    const name = source();
-    if (name === undefined) return;
+    if (!names.length) return;
     const asked = new URLSearchParams({ limit: PAGE_ROWS });
     if (query.get("reason")) asked.set("reason", query.get("reason"));
     if (before !== null) asked.set("before", before);
     try {
-      const found = await ask(`/quarantine/${encodeURIComponent(name)}?${asked}`, { signal });
+      if (first === null) await choose();
+      const found = await page(source(), asked);
       shownRows = before === null ? found.rows : [...shownRows, ...found.rows];
       draw(found);
     } catch (error) {
@@ -96,7 +107,8 @@ export function show(place, address, app, signal) {
     }
   }
 
-  function offered(names) {
+  function offered(now) {
+    names = now;
     if (names.join("\n") === [...select.options].map((one) => one.value).join("\n")) return false;
     fill(select, names.map((name) => h("option", { value: name }, name)));
     select.value = source() ?? "";

@@ -5,6 +5,7 @@ import { go, to } from "../lib/address.js";
 import { fill, h, refill } from "../lib/dom.js";
 import { counted, number } from "../lib/format.js";
 import { exactness } from "../parts/exactness.js";
+import { FILES, hand } from "../parts/downloads.js";
 import { problem } from "../parts/problem.js";
 import { button, heading } from "../parts/section.js";
 import { sorted, table } from "../parts/table.js";
@@ -29,7 +30,9 @@ export function show(place, address, app, signal) {
     h(
       "div",
       { class: "sql" },
-      h("div", {}, h("label", { for: "statement" }, "One SELECT in DuckDB's SQL; each view is a table. All views are at one snapshot."), text, h("div", { class: "buttons" }, start, h("span", { class: "note" }, "or Ctrl+Enter"))),
+      h("label", { for: "statement" }, "One SELECT in DuckDB's SQL; each view is a table. All views are at one snapshot."),
+      text,
+      h("div", { class: "buttons" }, start, h("span", { class: "note" }, "or Ctrl+Enter")),
       known,
     ),
     result,
@@ -70,7 +73,7 @@ export function show(place, address, app, signal) {
         ` ${counted(found.total, "row")} in ${number(Math.round(ms))} ms`,
         found.provenance.publication === null ? "" : ` at publication ${number(found.provenance.publication)}`,
         found.total > MOST_SHOWN ? `, of which ${number(MOST_SHOWN)} are shown. ` : ". ",
-        button("Download as CSV", () => save(statement), { class: "quiet" }),
+        Object.keys(FILES).map((kind) => [button(`Download as ${kind}`, () => save(statement, kind), { class: "quiet" }), " "]),
       ),
       h("div", {}, listed(found.rows.slice(0, MOST_SHOWN), null)),
     );
@@ -95,12 +98,11 @@ export function show(place, address, app, signal) {
     });
   }
 
-  async function save(statement) {
+  async function save(statement, kind) {
+    const [media, ending, escaped] = FILES[kind];
     try {
-      const response = await request("/sql?escape_formulas=true", { method: "POST", body: { statement }, headers: { Accept: "text/csv" }, signal });
-      const url = URL.createObjectURL(await response.blob());
-      h("a", { href: url, download: "result.csv" }).click();
-      setTimeout(() => URL.revokeObjectURL(url), 60000);
+      const response = await request(`/sql?${escaped}`, { method: "POST", body: { statement }, headers: { Accept: media }, signal });
+      hand(await response.blob(), `result.${ending}`);
     } catch (error) {
       if (!signal.aborted) result.prepend(problem(error));
     }
@@ -110,10 +112,10 @@ export function show(place, address, app, signal) {
     const { views } = await ask("/views", { signal });
     fill(
       known,
-      h("h2", {}, "Tables"),
-      views.map((view) =>
+      h("h2", {}, `Tables, ${number(views.length)}`),
+      h("div", { class: "tables" }, views.map((view) =>
         h("details", {}, h("summary", {}, h("code", {}, view.name)), h("p", { class: "note" }, [...view.keys, "window_start", "window_end", "window_state", ...view.measures].join(", ")), button("Use", () => use(view.name), { class: "quiet", "aria-label": `Use ${view.name}` })),
-      ),
+      )),
     );
   }
 

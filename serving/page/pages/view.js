@@ -5,6 +5,7 @@ import { go, to } from "../lib/address.js";
 import { fill, h, refill } from "../lib/dom.js";
 import { counted, number } from "../lib/format.js";
 import { changed as asChanged, layerOf, parameters, rowId } from "../lib/question.js";
+import { chosenZone } from "../lib/zone.js";
 import { provenanceFacts } from "../parts/provenance.js";
 import { controls } from "../parts/controls.js";
 import { downloads } from "../parts/downloads.js";
@@ -109,7 +110,7 @@ async function one(place, name, app, signal) {
   function tell(page) {
     next = page.next;
     form.offer(page.rows);
-    fill(provenance, provenanceFacts(page.provenance));
+    fill(provenance, provenanceFacts(page.provenance, chosenZone(query, view)));
     const first = cursors.length * PAGE_ROWS;
     const shown = page.rows.length ? `rows ${number(first + 1)} to ${number(first + page.rows.length)} of ${number(page.total)}` : "no rows";
     refill(

@@ -2,7 +2,8 @@
 
 import uPlot from "../vendor/uplot/uPlot.esm.js";
 import { fill, h } from "../lib/dom.js";
-import { number, short, time } from "../lib/format.js";
+import { number, short } from "../lib/format.js";
+import { wall, zoned } from "../lib/zone.js";
 import { onScheme, tones } from "./tones.js";
 
 const HEIGHT = 260;
@@ -10,9 +11,10 @@ const FONT = "12px system-ui, sans-serif";
 
 /**
  * A chart's figure; `draw` shows other data. Data: `xs` (seconds since 1970), `series` (each `label`, `ys`, and `tone`, `bars`,
- * `dash`, `band` = the `[low, high]` that contains the true value), `from` (seconds from which windows are open), `width` (of a window), `sentence`.
+ * `dash`, `band` = the `[low, high]` that contains the true value), `from` (seconds from which windows are open), `ends` (of the windows of
+ * `xs`), `zone` (of the axis), `sentence`. Charts with the same `sync` have one pointer.
  */
-export function chart({ label, signal, height = HEIGHT }) {
+export function chart({ label, signal, height = HEIGHT, sync = null }) {
   const canvas = h("div", { class: "plot", role: "img", "aria-label": label });
   const legend = h("ul", { class: "legend" });
   const caption = h("figcaption", {});
@@ -24,10 +26,10 @@ export function chart({ label, signal, height = HEIGHT }) {
     data = next;
     canvas.setAttribute("aria-label", `${label}. ${next.sentence}`);
     fill(caption, next.sentence);
-    fill(legend, next.series.map((one) => entry(one)), next.from ? h("li", {}, h("span", { class: "swatch open" }), "open windows") : null);
+    fill(legend, next.series.map((one) => entry(one)), next.from ? h("li", {}, h("span", { class: "swatch open" }), "open windows") : null, h("li", {}, h("output", { class: "when" })));
     const position = plot?.cursor.left;
     plot?.destroy();
-    plot = next.xs.length ? new uPlot(options(next, width(figure), height, legend), columns(next), canvas) : null;
+    plot = next.xs.length ? new uPlot(options(next, width(figure), height, legend, sync), columns(next), canvas) : null;
     if (plot && position >= 0) plot.setCursor({ left: position, top: 0 });
   }
 
@@ -54,9 +56,9 @@ function columns(data) {
   return [data.xs, ...data.series.map((one) => one.ys), ...bands];
 }
 
-function options(data, wide, height, legend) {
+function options(data, wide, height, legend, sync) {
   const colours = tones();
-  const lines = data.series.map((one) => series(one, colours, data.xs.length));
+  const lines = data.series.map((one) => series(one, colours, data));
   const bands = [];
   data.series.forEach((one) => {
     if (!one.band) return;
@@ -67,11 +69,12 @@ function options(data, wide, height, legend) {
   return {
     width: wide,
     height,
-    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), data.zone),
     legend: { show: false },
-    cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
+    padding: [null, EDGE, null, null],
+    cursor: { y: false, points: { show: false }, drag: { x: false, y: false }, sync: sync === null ? undefined : { key: sync, setSeries: false } },
     scales: { x: { range: (_, low, high) => stretch(low, high, data) }, y: { range: (_, low, high) => (low === null ? [0, 1] : uPlot.rangeNum(Math.min(0, low), high, { min: { pad: 0.1, soft: 0, mode: 1 }, max: { pad: 0.1 } })) } },
-    axes: [axis(colours, { size: 32, space: 70, values: (_, ticks, __, ___, step) => ticks.map((x) => clock(x, step)) }), axis(colours, { size: 56, values: (_, ticks) => ticks.map(short) })],
+    axes: [axis(colours, { size: 46, gap: 8, space: (_, __, low, high) => (high - low > 3 * DAY_S ? 66 : 84), values: (_, ticks, __, ___, step) => clock(ticks, step, data.zone) }), axis(colours, { size: 56, values: (_, ticks) => ticks.map(short) })],
     series: [{}, ...lines],
     bands,
     hooks: { drawClear: [(plot) => shade(plot, data.from, colours)], setCursor: [(plot) => read(plot, data, legend)] },
@@ -80,32 +83,58 @@ function options(data, wide, height, legend) {
 
 const DAY_S = 86400;
 const ALONE_S = 1800;
+// Half of the longest label of the axis, so that the last tick fits.
+const EDGE = 40;
 
 /** The range of a time axis, in seconds: to the end of the last window, or around a single moment. */
-export function stretch(low, high, { xs, width: window }) {
+export function stretch(low, high, { ends }) {
   if (low === null) return [0, 1];
-  const end = Math.max(high, xs.at(-1) + window);
+  const end = Math.max(high, ends.at(-1) ?? high);
   return end > low ? [low, end] : [low - ALONE_S, low + ALONE_S];
 }
 
-/** A tick of the axis of time: the hour, and at midnight the day. */
-function clock(x, step) {
-  const [day, hour] = new Date(x * 1000).toISOString().split("T");
-  if (step < 1) return hour.slice(3, -1);
-  if (x % DAY_S === 0) return step < DAY_S ? day.slice(5) : step < 300 * DAY_S ? day : day.slice(0, 4);
-  return step < 60 ? hour.slice(0, 8) : hour.slice(0, 5);
+/** The ticks of the axis of time: the hour, and under it the day where that changes; or the day with the year, the month, the year. */
+function clock(ticks, step, zone) {
+  let before = "";
+  return ticks.map((x) => {
+    // Some hours into the day: ticks of days are at midnight, or an hour beside it where clocks change.
+    const [day, hour] = wall((step >= DAY_S ? x + DAY_S / 4 : x) * 1000, zone).split("T");
+    if (step >= 300 * DAY_S) return day.slice(0, 4);
+    if (step >= 28 * DAY_S) return day.slice(0, 7);
+    const [text, under] = step >= DAY_S ? [day.slice(5), day.slice(0, 4)] : [step < 1 ? hour.slice(3) : step < 60 ? hour.slice(0, 8) : hour.slice(0, 5), day];
+    const changed = under !== before;
+    before = under;
+    return changed ? `${text}\n${under}` : text;
+  });
 }
 
 function axis(colours, more) {
   return { stroke: colours.faint, font: FONT, grid: { stroke: colours.rule, width: 1 }, ticks: { show: false }, ...more };
 }
 
-function series(one, colours, count) {
+function series(one, colours, { xs, ends }) {
   const colour = colours[one.tone];
   if (one.bars) {
-    return { stroke: colour, fill: colour, width: 0, points: { show: false }, paths: uPlot.paths.bars({ size: [0.82, 40], align: 1 }) };
+    return { stroke: colour, fill: colour, width: 0, points: { show: false }, paths: columnsOf(ends) };
   }
-  return { stroke: colour, width: 1.8, dash: one.dash, spanGaps: false, points: { show: count < 60, size: 5, fill: colour } };
+  return { stroke: colour, width: 1.8, dash: one.dash, spanGaps: false, points: { show: xs.length < 60, size: 5, fill: colour } };
+}
+
+/** Bars that are as wide as their windows: months have 28 to 31 days. */
+function columnsOf(ends) {
+  return (plot, at, first, last) => {
+    const fill = new Path2D();
+    const zero = plot.valToPos(0, "y", true);
+    for (let n = first; n <= last; n += 1) {
+      const value = plot.data[at][n];
+      if (value === null || value === undefined) continue;
+      const [left, right] = [plot.data[0][n], ends[n]].map((x) => plot.valToPos(x, "x", true));
+      const gap = Math.min(0.15 * (right - left), 6 * devicePixelRatio);
+      const top = plot.valToPos(value, "y", true);
+      fill.rect(left + gap / 2, Math.min(top, zero), Math.max(1, right - left - gap), Math.abs(zero - top));
+    }
+    return { fill, stroke: null, clip: null, band: null, gaps: null, flags: 0 };
+  };
 }
 
 /** A tint behind the windows that are still open. */
@@ -128,5 +157,5 @@ function read(plot, data, legend) {
     const value = at === null || at === undefined ? null : (one.told ?? one.ys)[at];
     outputs[place].textContent = value === null || value === undefined ? "" : number(value);
   });
-  if (outputs.length && at !== null && at !== undefined) outputs[0].title = time(new Date(data.xs[at] * 1000).toISOString().replace(".000", ""));
+  legend.querySelector(".when").textContent = at === null || at === undefined ? "" : zoned(new Date(data.xs[at] * 1000).toISOString().replace(".000", ""), data.zone);
 }

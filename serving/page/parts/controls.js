@@ -3,8 +3,10 @@
 import { go, to } from "../lib/address.js";
 import { h } from "../lib/dom.js";
 import { changed, hasTime, keyOf, LAYERS, layerOf, SPANS, spanName, withKey } from "../lib/question.js";
+import { chosenZone, instant, wall, zonesOf } from "../lib/zone.js";
 import { button, field } from "./section.js";
 
+const ZONE_NOTES = { view: ", the view\u2019s", utc: "", local: ", this browser\u2019s" };
 const LAYER_NAMES = { merged: "merged", batch: "batch part", speed: "realtime part" };
 
 /** The form for a view; `set` shows an address, `offer` adds suggestions for values of keys. */
@@ -12,7 +14,9 @@ export function controls(view, path) {
   let query = new URLSearchParams();
   const timed = hasTime(view);
   const layer = choice("layer", LAYERS.map((name) => [name, LAYER_NAMES[name]]), (value) => move({ layer: value === "merged" ? null : value }));
-  const range = timed ? ranges((values) => move(values)) : null;
+  const zones = zonesOf(view);
+  const zone = h("select", { on: { change: () => move({ zone: zone.value === Object.keys(zones)[0] ? null : zone.value }) } }, Object.entries(zones).map(([name, text]) => h("option", { value: name }, `${text}${ZONE_NOTES[name]}`)));
+  const range = timed ? ranges((values) => move(values), () => chosenZone(query, view)) : null;
   const keys = view.keys.map((name) => keyPicker(name, (picked) => go(to(path, withKey(query, name, picked)))));
   const measures = measurePicker(view.measures, (value) => move({ measures: value }));
   const node = h(
@@ -20,6 +24,7 @@ export function controls(view, path) {
     { class: "controls", "aria-label": "What is shown", on: { submit: (event) => event.preventDefault() } },
     layer.node,
     range?.node,
+    field("zone", zone),
     keys.map((key) => key.node),
     measures.node,
     button("Reset", () => go(to(path)), { class: "quiet" }),
@@ -34,6 +39,7 @@ export function controls(view, path) {
     set(next) {
       query = next;
       layer.set(layerOf(query));
+      zone.value = Object.keys(zones).find((name) => name === query.get("zone")) ?? Object.keys(zones)[0];
       range?.set(query);
       for (const key of keys) key.set(keyOf(query, key.name));
       measures.set(query.get("measures"));
@@ -53,7 +59,7 @@ function choice(name, options, picked) {
   };
 }
 
-function ranges(picked) {
+function ranges(picked, zone) {
   const select = h(
     "select",
     { on: { change: chosen } },
@@ -61,8 +67,8 @@ function ranges(picked) {
     Object.keys(SPANS).map((name) => h("option", { value: name }, spanName(name))),
     h("option", { value: "between" }, "between \u2026"),
   );
-  const [from, until] = ["from", "to"].map((name) => h("input", { type: "datetime-local", step: "1", "aria-label": `${name}, UTC`, on: { change: () => picked({ last: null, [name]: utc(name === "from" ? from.value : until.value) }) } }));
-  const bounds = h("span", { class: "bounds" }, from, h("span", {}, "to"), until, h("small", {}, "UTC"));
+  const [from, until] = ["from", "to"].map((name) => h("input", { type: "datetime-local", step: "1", "aria-label": name, on: { change: () => picked({ last: null, [name]: utc(name === "from" ? from.value : until.value, zone()) }) } }));
+  const bounds = h("span", { class: "bounds" }, from, h("span", {}, "to"), until);
 
   function chosen() {
     bounds.hidden = select.value !== "between";
@@ -76,19 +82,19 @@ function ranges(picked) {
       const between = query.get("from") !== null || query.get("to") !== null;
       select.value = between ? "between" : (query.get("last") ?? "");
       bounds.hidden = !between;
-      from.value = local(query.get("from"));
-      until.value = local(query.get("to"));
+      from.value = local(query.get("from"), zone());
+      until.value = local(query.get("to"), zone());
     },
   };
 }
 
-function utc(text) {
-  return text === "" ? null : `${text.length === 16 ? `${text}:00` : text}Z`;
+function utc(text, zone) {
+  return text === "" ? null : new Date(instant(text, zone)).toISOString().replace(".000", "");
 }
 
-function local(text) {
+function local(text, zone) {
   const at = text === null ? NaN : Date.parse(/[zZ]|[+-]\d\d:?\d\d$/.test(text) ? text : `${text}Z`);
-  return Number.isNaN(at) ? "" : new Date(at).toISOString().slice(0, 19);
+  return Number.isNaN(at) ? "" : wall(at, zone).slice(0, 19);
 }
 
 function keyPicker(name, picked) {

@@ -6,16 +6,17 @@ import { counted } from "../lib/format.js";
 import { button } from "./section.js";
 
 // A spreadsheet runs a text that begins like a formula, and anybody may have sent that text.
-const KINDS = { CSV: ["text/csv", "csv", "&escape_formulas=true"], Arrow: ["application/vnd.apache.arrow.stream", "arrows", ""] };
+/** By kind: the media type, the ending, and the parameter of the request. */
+export const FILES = { CSV: ["text/csv", "csv", "&escape_formulas=true"], Arrow: ["application/vnd.apache.arrow.stream", "arrows", ""] };
 const MOST_BYTES = 512 * 1024 * 1024;
 
 /** Buttons that save all rows of a question; `asked` returns its path for a limit of rows and a cursor. */
 export function downloads({ name, asked, most, say }) {
   const told = h("span", { class: "note", role: "status" });
-  const buttons = Object.keys(KINDS).map((kind) => button(kind, () => save(kind), { class: "quiet", "aria-label": `Download as ${kind}` }));
+  const buttons = Object.keys(FILES).map((kind) => button(kind, () => save(kind), { class: "quiet", "aria-label": `Download as ${kind}` }));
 
   async function save(kind) {
-    const [media, ending, escaped] = KINDS[kind];
+    const [media, ending, escaped] = FILES[kind];
     for (const one of buttons) one.disabled = true;
     told.textContent = "fetching \u2026";
     try {
@@ -54,7 +55,8 @@ function heading(page) {
   return page.indexOf(10) + 1;
 }
 
-function hand(blob, name) {
+/** Saves a file. */
+export function hand(blob, name) {
   const url = URL.createObjectURL(blob);
   h("a", { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 60000);

@@ -5,6 +5,7 @@ import { fill, h } from "../lib/dom.js";
 import { counted } from "../lib/format.js";
 import { byKey, drawable, overTime } from "../lib/picture.js";
 import { hasTime, layerOf } from "../lib/question.js";
+import { chosenZone } from "../lib/zone.js";
 import { bars } from "./bars.js";
 import { chart } from "./chart.js";
 import { field } from "./section.js";
@@ -35,7 +36,7 @@ export function picture(view, signal, choose) {
       select.value = measure.name;
       const of = { rows: whole.rows, speed, measure, columns: view.columns };
       const estimate = whole.provenance.exactness.columns[measure.name]?.find((one) => one.reason === "estimate");
-      if (timed) lines.draw(overTime({ ...of, whole: whole.next === null, estimate }));
+      if (timed) lines.draw(overTime({ ...of, whole: whole.next === null, estimate, zone: chosenZone(query, view) }));
       else fill(canvas, bars({ label: `Chart of ${view.name}`, rows: byKey({ ...of, name: (row) => keysOf(view, row) }), sentence: sentence(measure, whole) }));
     };
   }

@@ -1,13 +1,14 @@
 // An answer's provenance in words: what it counts, up to where, and how exact it is.
 
 import { h } from "../lib/dom.js";
-import { ago, number, second, time } from "../lib/format.js";
+import { ago, number } from "../lib/format.js";
+import { zoned } from "../lib/zone.js";
 import { total } from "../lib/positions.js";
 import { exactness } from "./exactness.js";
 import { facts } from "./section.js";
 
-/** The provenance as facts. */
-export function provenanceFacts(told) {
+/** The provenance as facts, with times in a zone. */
+export function provenanceFacts(told, zone) {
   const { rejected } = told;
   const { every, marked, columns } = told.exactness;
   return h(
@@ -20,8 +21,8 @@ export function provenanceFacts(told) {
       // Null for a token that is restricted to rows: these counts are of all rows.
       "Below the cut": told.cut === null ? null : h("span", {}, h("span", { class: "swatch batch" }), number(total(told.cut))),
       "From the cut on": told.cut === null || told.layer === "batch" ? null : h("span", {}, h("span", { class: "swatch realtime" }), number(Math.max(0, total(told.realtime) - total(told.cut)))),
-      "Newest event": told.newest === null ? "none" : h("time", { datetime: told.newest, title: time(told.newest) }, ago(told.newest)),
-      Watermark: told.watermark === null ? "none" : h("time", { datetime: told.watermark }, second(told.watermark)),
+      "Newest event": told.newest === null ? "none" : h("time", { datetime: told.newest, title: zoned(told.newest, zone) }, ago(told.newest)),
+      Watermark: told.watermark === null ? "none" : h("time", { datetime: told.watermark }, zoned(told.watermark.replace(/\.\d+/, ""), zone)),
       "Late, after final": told.after_final === null ? null : number(told.after_final),
       "Ahead of their records": told.ahead ? number(told.ahead) : null,
       Rejected: rejected && Object.keys(rejected).length ? Object.entries(rejected).map(([why, count]) => `${why} ${number(count)}`).join(", ") : null,

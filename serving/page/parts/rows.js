@@ -3,6 +3,7 @@
 import { to } from "../lib/address.js";
 import { h } from "../lib/dom.js";
 import { hasTime, rowId, withKey } from "../lib/question.js";
+import { chosenZone, windowName, zoned } from "../lib/zone.js";
 import { exactness } from "./exactness.js";
 import { badge } from "./section.js";
 import { table } from "./table.js";
@@ -15,17 +16,18 @@ const STATES = { open: "open", on_time: "on time", final: "final" };
 export function rowsTable({ view, rows, caption, query, path, changed, sort }) {
   const present = new Set(rows.length ? Object.keys(rows[0]) : view.columns.map((column) => column.name));
   const order = orderOf(query, view);
+  const zone = chosenZone(query, view);
   const mixed = rows.some((row) => row._exactness) && !rows.every((row) => row._exactness);
   const columns = view.columns
     .filter((column) => present.has(column.name) && column.name !== "window_end" && (column.name !== "window_start" || !view.window.startsWith("all_time(")))
     .map((column) => ({
       name: column.name,
       title: [column.doc, column.definition].filter(Boolean).join("\n") || null,
-      note: column.unit,
+      note: column.name === "window_start" ? zone : column.unit,
       number: isNumber(column.kind) && column.part === "measure",
       head: column.part === "key" && column.name === view.keys[0],
       order: sortable(column) ? direction(order, column.name) : undefined,
-      cell: (row) => (mixed && row._exactness && column.name === "window_state" ? [cell(row, column, query, path), " ", exactness("exact_unless_duplicate", row._exactness.join(", "))] : cell(row, column, query, path)),
+      cell: (row) => (mixed && row._exactness && column.name === "window_state" ? [cell(row, column, query, path, view, zone), " ", exactness("exact_unless_duplicate", row._exactness.join(", "))] : cell(row, column, query, path, view, zone)),
     }));
   return table({ caption, columns, rows, sort, look: (row) => (changed.has(rowId(row, view.columns)) ? "changed" : null), empty: "No matching rows" });
 }
@@ -49,10 +51,11 @@ function sortable(column) {
   return !["list", "struct"].includes(column.kind);
 }
 
-function cell(row, column, query, path) {
+function cell(row, column, query, path, view, zone) {
   const value = row[column.name];
   if (column.name === "window_state") return badge(STATES[value] ?? plain(value), value);
-  if (column.part !== "key") return shown(value, column.kind);
+  if (column.name === "window_start" && column.kind === "time") return h("time", { datetime: value, title: `${zoned(value, zone)} to ${zoned(row.window_end, zone)}` }, windowName(value, view, zone));
+  if (column.part !== "key") return shown(value, column.kind, zone);
   const choice = value === null ? { isNull: true, text: "" } : { isNull: false, text: String(value) };
-  return h("a", { class: "pick", href: to(path, withKey(query, column.name, choice)), title: `Only ${column.name} = ${plain(value).slice(0, 200)}` }, shown(value, column.kind));
+  return h("a", { class: "pick", href: to(path, withKey(query, column.name, choice)), title: `Only ${column.name} = ${plain(value).slice(0, 200)}` }, shown(value, column.kind, zone));
 }

@@ -18,11 +18,14 @@ export function shell({ me, status, leave, announced }) {
   const connection = h("span", { class: "connection" });
   const banner = h("div", { class: "banner", role: "alert", hidden: true });
   const main = h("main", { id: "main", tabindex: "-1" });
+  // On a narrow screen the style sheet shows this button, and the links only while it is pressed.
+  const menu = button("Menu", () => unfold(!nav.classList.contains("unfolded")), { class: "menu", "aria-expanded": "false", "aria-controls": "links" });
   const nav = h(
     "nav",
-    { "aria-label": "Pages" },
+    { "aria-label": "Pages", on: { keydown: (event) => event.key === "Escape" && fold() } },
     h("a", { class: "brand", href: "#/" }, h("img", { src: "/page/icon.svg", alt: "", width: 22, height: 22 }), "Tandem"),
-    h("ul", {}, links),
+    menu,
+    h("ul", { id: "links" }, links),
     h("div", { id: "views-heading", class: "label" }, "Views"),
     views,
     h(
@@ -39,8 +42,24 @@ export function shell({ me, status, leave, announced }) {
   let down = false;
   let still = "";
 
+  function unfold(open) {
+    nav.classList.toggle("unfolded", open);
+    menu.setAttribute("aria-expanded", String(open));
+  }
+
+  function fold() {
+    if (!nav.classList.contains("unfolded")) return;
+    unfold(false);
+    menu.focus();
+  }
+
   function mark(path) {
     place = path;
+    unfold(false);
+    highlight();
+  }
+
+  function highlight() {
     for (const one of nav.querySelectorAll("a:not(.brand)")) {
       const here = one.getAttribute("href") === to(place.slice(0, 2));
       if (here) one.setAttribute("aria-current", "page");
@@ -71,7 +90,7 @@ export function shell({ me, status, leave, announced }) {
     if (now.join("\n") === names) return;
     names = now.join("\n");
     fill(views, now.map((name) => link(name, ["views", name])));
-    mark(place);
+    highlight();
   });
 
   const skip = h(

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tandem.serving.access.rights import VERBS
 from tests.serving.http.served import Served, serving
-from tests.serving.page.site import hostile, site
+from tests.serving.page.site import hostile, site, year
 from tests.serving.world import NOON
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -60,6 +60,13 @@ def secret(served: Served) -> str:
 @pytest.fixture(scope="module")
 def hostile_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     made = Served(hostile(tmp_path_factory.mktemp("hostile")), {"poll_ms": 20})
+    with serving(made) as found:
+        yield found, made.token("visitor", may=VERBS)
+
+
+@pytest.fixture(scope="module")
+def year_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    made = Served(year(tmp_path_factory.mktemp("year")), {"poll_ms": 20})
     with serving(made) as found:
         yield found, made.token("visitor", may=VERBS)
 

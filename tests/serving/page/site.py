@@ -154,3 +154,47 @@ def hostile(folder: Path) -> World:
     made.append(0, *(hit(page, n / 10, size=HUGE, price="0.10", ms=1.5) for n, page in enumerate(pages)))
     made.trigger()
     return made
+
+
+ZONE = "America/New_York"
+ZONED = (
+    DEFINITIONS.replace("import Event, Scale", "import Event, Scale, calendar").split("SOURCES =")[0]
+    + f"""
+daily = View(
+    source=hits,
+    doc="Requests by day of New York.",
+    window=calendar("day", zone="{ZONE}"),
+    measures={{
+        "hits": count(), "revenue": total("price"), "latency": approx_quantiles("ms", (0.5, 0.9, 0.99)), "slowest": maximum("ms"),
+    }},
+)
+monthly = View(
+    source=hits,
+    doc="Requests by month of New York.",
+    keys={{"page": "page"}},
+    window=calendar("month", zone="{ZONE}"),
+    measures={{"hits": count(), "bytes": total("bytes"), "slowest": maximum("ms"), "users": approx_top_k('"user"', 5)}},
+)
+SOURCES = (hits,)
+VIEWS = (page_traffic, site, totals, odd, daily, monthly)
+"""
+)
+
+
+def year(folder: Path) -> World:
+    """Hits of the thirteen months until noon, in days and months of New York; the newer half is in the realtime part."""
+    made = World(folder, definitions=ZONED, appended=NOON - timedelta(minutes=30))
+    random = Random(5)
+    for day in range(395, 0, -1):
+        for n in range(3 + int(4 * random.random())):
+            (page,) = random.choices(PAGES, _WEIGHTS)
+            size, ms = random.randrange(400, 90_000), round(random.lognormvariate(3, 0.6), 1)
+            made.append(
+                day % 2, hit(page, 60.0 * n - 1440 * day, user=f"u{random.randrange(40)}", ms=ms, size=size, price="1.25")
+            )
+        if day in (210, 100, 1):
+            made.trigger()
+        if day == 210:
+            made.recompute(made.end)
+            made.file_in_archive()
+    return made

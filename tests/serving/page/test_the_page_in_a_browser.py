@@ -47,7 +47,7 @@ def rows(page: Page) -> list[list[str]]:
     """The texts of the cells of the rows of a view."""
     page.wait_for_selector(".rows tbody tr")
     found: list[list[str]] = page.eval_on_selector_all(
-        ".rows tbody tr", "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
+        ".rows .scroll > table > tbody > tr", "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
     )
     return found
 
@@ -452,7 +452,7 @@ def test_one_run_is_drawn_around_its_moment(open_page: Open, address: str) -> No
     drawn = page.evaluate(
         """async () => {
             const { stretch } = await import('/page/parts/chart.js');
-            const [one, two, none] = [{ xs: [1000], width: 0 }, { xs: [0, 60], width: 60 }, { xs: [], width: 0 }];
+            const [one, two, none] = [{ ends: [1000] }, { ends: [60, 120] }, { ends: [] }];
             return [stretch(1000, 1000, one), stretch(0, 60, two), stretch(null, null, none)];
         }"""
     )
