@@ -15,16 +15,25 @@ from dataclasses import dataclass
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import IO, Any, Final, cast
+from typing import IO, Any, Final, Protocol, cast
 
 from tandem.views.errors import DefinitionError
 from tandem.views.project.python_code import run
 
 DEFINITIONS = "definitions"
+SQL_DEFINITIONS: Final = "definitions_sql"
+"""The module of a definitions.sql that is beside a definitions.py; alone, it is `definitions`."""
 
 _IMPORTING = threading.RLock()  # sys.modules and sys.meta_path belong to the whole process
 PLATFORM: Final = frozenset({"tandem"})
 """The platform's package. A project's module of the same name would hide it, or be hidden by it."""
+
+
+class PlacedLines(Protocol):
+    """The lines of a module that was compiled from another file."""
+
+    def place(self, line: int) -> str:
+        """The file, line and column that a line was compiled from."""
 
 
 class ProjectLoader(MetaPathFinder, Loader):
@@ -37,6 +46,7 @@ class ProjectLoader(MetaPathFinder, Loader):
         self.files = dict(files)
         self.origin = origin
         self.modules: dict[str, ModuleType] = {}
+        self.compiled: dict[str, PlacedLines] = {}
 
     def find_spec(
         self,
@@ -72,13 +82,19 @@ class ProjectLoader(MetaPathFinder, Loader):
         base = fullname.replace(".", "/")
         return next((path for path in (f"{base}/__init__.py", f"{base}.py") if path in self.files), None)
 
+    def place(self, path: str, line: int) -> str:
+        """`file:line` of a line of code; of a module that was compiled, the place that it was compiled from."""
+        return self.compiled[path].place(line) if path in self.compiled else f"{path}:{line}"
+
     def filename(self, path: str) -> str:
         """A file's name in tracebacks."""
         return f"{self.origin}/{path}"
 
 
-def import_definitions(loader: ProjectLoader) -> ModuleType:
-    """Import the project's `definitions` and what it reaches; raises what the project's code raises.
+def import_definitions(loader: ProjectLoader) -> list[ModuleType]:
+    """Import the project's `definitions`, the module of its definitions.sql if it has both, and what they reach.
+
+    Raises what the project's code raises.
 
     Leaves sys.modules, sys.path and the disk as they were. What the code prints goes to stderr.
     """
@@ -90,7 +106,8 @@ def import_definitions(loader: ProjectLoader) -> ModuleType:
     with _IMPORTING, _apart(roots), redirect_stdout(cast("IO[str]", _Aside(threading.get_ident(), sys.stderr, sys.stdout))):
         sys.meta_path.insert(0, loader)
         try:
-            return importlib.import_module(DEFINITIONS)
+            names = [DEFINITIONS, *([SQL_DEFINITIONS] if loader.path_of(SQL_DEFINITIONS) else [])]
+            return [importlib.import_module(name) for name in names]
         finally:
             sys.meta_path.remove(loader)
 

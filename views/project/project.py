@@ -3,10 +3,12 @@
 It holds
 
 * `tandem.toml`, which may be empty,
-* `definitions.py`, which may end with the tuples SOURCES and VIEWS,
+* `definitions.py`, which may end with the tuples SOURCES and VIEWS, or `definitions.sql`, or both,
 * the modules and packages that it imports.
 
-A release stores the files that the import has reached, and fingerprints hash them; the import reads no other files.
+A release stores the files that the import has reached, and fingerprints hash them; the import reads no other files. Of a
+definitions.sql it stores the module that it was compiled to, which is what is imported later: a release means the same for every
+version of the compiler.
 """
 
 import hashlib
@@ -28,6 +30,7 @@ from tandem.views.view import View
 
 SETTINGS_FILE = "tandem.toml"
 DEFINITIONS_FILE = f"{DEFINITIONS}.py"
+SQL_FILE: Final = f"{DEFINITIONS}.sql"
 SCHEMAS_FILE: Final = "registry-schemas.json"
 """The name under which stored files also have the schemas that were fetched from registries, on their way to tasks."""
 
@@ -38,7 +41,8 @@ _LOADING: Final = threading.RLock()
 class Project:
     """The sources and views of a project, by name and in the order of its tuples.
 
-    * `files`: tandem.toml and the Python files that the import has reached, by path within `folder`.
+    * `files`: tandem.toml, the Python files that the import has reached, by path within `folder`, and definitions.sql beside the
+      module that it was compiled to.
     * `folder`: None for a project that was loaded from stored files.
     * `revision`: the revision of the files in version control, if it is known.
     """
@@ -59,14 +63,20 @@ def load(folder: Path | str) -> Project:
     folder = Path(folder)
     if not folder.is_dir():
         raise TandemError(f"no project at {folder}: the folder does not exist", code="project-missing")
-    for name, what in ((SETTINGS_FILE, "it may be empty"), (DEFINITIONS_FILE, "it holds the sources and views")):
-        if not (folder / name).is_file():
-            raise TandemError(f"no project at {folder}: it has no {name} ({what})", code="project-missing")
+    files_of_definitions = (DEFINITIONS_FILE, SQL_FILE)
+    for names, what in (((SETTINGS_FILE,), "it may be empty"), (files_of_definitions, "it holds the sources and views")):
+        if not any((folder / name).is_file() for name in names):
+            raise TandemError(f"no project at {folder}: it has no {' or '.join(names)} ({what})", code="project-missing")
     try:
         files = {SETTINGS_FILE: (folder / SETTINGS_FILE).read_bytes(), **_python_files(folder)}
+        sql = (folder / SQL_FILE).read_bytes() if (folder / SQL_FILE).is_file() else None
     except OSError as error:
         raise TandemError(f"the project at {folder} cannot be read: {error.strerror}: {error.filename}") from error
-    return _loaded(files, str(folder), folder)
+    if sql is None:
+        return _loaded(files, str(folder), folder)
+    from tandem.views.project.sql_file import load_with_sql  # noqa: PLC0415 - sqlglot takes time to import
+
+    return load_with_sql(files, sql, str(folder), lambda loader: _from_loader(loader, folder))
 
 
 def load_files(files: Mapping[str, bytes]) -> Project:
@@ -102,17 +112,25 @@ def _python_files(folder: Path, prefix: str = "") -> dict[str, bytes]:
 
 
 def _loaded(files: Mapping[str, bytes], origin: str, folder: Path | None) -> Project:
-    loader = ProjectLoader(files, origin)
+    return _from_loader(ProjectLoader(files, origin), folder)
+
+
+def _from_loader(loader: ProjectLoader, folder: Path | None) -> Project:
+    files = loader.files
     try:
-        definitions = import_definitions(loader)
+        modules = import_definitions(loader)
     except (Exception, SystemExit) as error:
         raise explained(loader, error) from error
     check_imports(loader)
-    sources, views = named_definitions(loader, definitions)
+    sources, views = named_definitions(loader, modules)
     reached = {path: files[path] for name in loader.modules if (path := loader.path_of(name)) is not None}
     return Project(
         folder=folder,
         sources={source.name: source for source in sources},
         views={view.name: view for view in views},
-        files={SETTINGS_FILE: files.get(SETTINGS_FILE, b""), **dict(sorted(reached.items()))},
+        files={
+            SETTINGS_FILE: files.get(SETTINGS_FILE, b""),
+            **dict(sorted(reached.items())),
+            **{name: content for name, content in files.items() if name == SQL_FILE},
+        },
     )

@@ -22,20 +22,20 @@ Place = Callable[[Source | View], str]
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}", re.ASCII)
 
 
-def named_definitions(loader: ProjectLoader, definitions: ModuleType) -> tuple[list[Source], list[View]]:
+def named_definitions(loader: ProjectLoader, modules: Sequence[ModuleType]) -> tuple[list[Source], list[View]]:
     """The sources and views that a project lists, each under its `name` or its variable's, in their order.
 
     Without SOURCES or VIEWS those that definitions.py has as variables count, in its order, and the sources of its views.
     Raises DefinitionError if a name is missing, taken or not a name, if a view's source is not listed, or if a definition
     does not fit its event type.
     """
-    variables = _variables(loader, definitions)
+    variables = _variables(loader, modules)
 
     def place(definition: Source | View) -> str:
         kind = "SOURCES" if isinstance(definition, Source) else "VIEWS"
         return place_of_variable(loader, variables.get(id(definition), kind))
 
-    sources = _listed(definitions, "SOURCES", Source, loader)
+    sources = _of_modules(modules, "SOURCES", Source, loader)
     names = _names(sources, variables, place, "source")
     named = {id(source): replace(source, name=name) for source, name in zip(sources, names, strict=True)}
     for source in sources:
@@ -48,7 +48,7 @@ def named_definitions(loader: ProjectLoader, definitions: ModuleType) -> tuple[l
             prepared_schema(source)
             bind_key(source)
 
-    views = _listed(definitions, "VIEWS", View, loader)
+    views = _of_modules(modules, "VIEWS", View, loader)
     built = []
     for view, name in zip(views, _names(views, variables, place, "view"), strict=True):
         _check_parts(view, f"{place(view)}: view {name!r}")
@@ -61,15 +61,28 @@ def named_definitions(loader: ProjectLoader, definitions: ModuleType) -> tuple[l
     return list(named.values()), built
 
 
-def _variables(loader: ProjectLoader, definitions: ModuleType) -> dict[int, str]:
+def _variables(loader: ProjectLoader, defining: Sequence[ModuleType]) -> dict[int, str]:
     """The variable of each source and view, by id; the first one in definitions.py counts."""
-    modules = [definitions, *(module for module in loader.modules.values() if module is not definitions)]
+    modules = [*defining, *(module for module in loader.modules.values() if module not in defining)]
     found: dict[int, str] = {}
     for module in modules:
         for name, value in vars(module).items():
             if isinstance(value, Source | View):
                 found.setdefault(id(value), name)
     return found
+
+
+def _of_modules(
+    modules: Sequence[ModuleType], tuple_name: str, kind: type[Definition], loader: ProjectLoader
+) -> list[Definition]:
+    """The sources or views of definitions.py, then those of definitions.sql; each once, and one of both may have none."""
+    if len(modules) == 1:
+        return _listed(modules[0], tuple_name, kind, loader)
+    by_id: dict[int, Definition] = {}
+    for module in modules:
+        if tuple_name in vars(module) or any(isinstance(value, kind) for value in vars(module).values()):
+            by_id |= {id(definition): definition for definition in _listed(module, tuple_name, kind, loader)}
+    return list(by_id.values())
 
 
 def _listed(definitions: ModuleType, tuple_name: str, kind: type[Definition], loader: ProjectLoader) -> list[Definition]:

@@ -10,13 +10,15 @@ from typing import Final
 from tandem.views import public
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.project.call_forms import builtin_form, calls, right_form
-from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader
+from tandem.views.project.isolated_import import DEFINITIONS, SQL_DEFINITIONS, ProjectLoader
 from tandem.views.project.python_code import parsed
+from tandem.views.source.source import Source
 
 STORED: Final = "<release "
 """How the names of files begin in code that was loaded from stored files."""
 _WRONG_ARGUMENT = re.compile(r"(?:(\w+)\.__init__|(\w+))\(\) got an unexpected keyword argument '(\w+)'")
 _WRONG_CALL = re.compile(r"(?:(\w+)\.__init__|(\w+))\(\) (?:takes|missing) ")
+_WRONG_SOURCE = re.compile(r"cannot import name '(\w+)' from (?:partially initialized module )?'definitions'")
 _WRONG_IMPORT = re.compile(r"cannot import name '(\w+)' from '(views|tandem)'")
 
 
@@ -25,14 +27,14 @@ def place_of_variable(loader: ProjectLoader, name: str) -> str:
     for module in (DEFINITIONS, *loader.modules):
         for statement in _statements(loader, module):
             if name in _targets(statement):
-                return f"{loader.path_of(module)}:{statement.lineno}"
+                return loader.place(loader.path_of(module) or "", statement.lineno)
     return f"{DEFINITIONS}.py"
 
 
 def explained(loader: ProjectLoader, error: BaseException) -> DefinitionError:
     """An exception of a project's code as one sentence: file, line, definition, the fault, and what is valid."""
     if isinstance(error, SyntaxError) and error.filename is not None:
-        return DefinitionError(f"{_relative(loader, error.filename)}:{error.lineno}: {error.msg}")
+        return DefinitionError(f"{loader.place(_relative(loader, error.filename), error.lineno or 1)}: {error.msg}")
     places = [
         (_relative(loader, frame.f_code.co_filename), line)
         for frame, line in walk_tb(error.__traceback__)
@@ -42,7 +44,7 @@ def explained(loader: ProjectLoader, error: BaseException) -> DefinitionError:
         return DefinitionError(_sentence(loader, error))
     file, line = places[-1]
     form = _right_form(loader, error, file, line) if isinstance(error, TypeError) else None
-    return DefinitionError(f"{file}:{line}{_definition_at(loader, file, line)}: {form or _sentence(loader, error)}")
+    return DefinitionError(f"{loader.place(file, line)}{_definition_at(loader, file, line)}: {form or _sentence(loader, error)}")
 
 
 def place_in_release(error: BaseException) -> str:
@@ -77,6 +79,8 @@ def _sentence(loader: ProjectLoader, error: BaseException) -> str:
     text = str(error)
     if isinstance(error, DefinitionError):
         return text
+    if match := _WRONG_SOURCE.match(text):
+        return _wrong_source(loader, match[1])
     if match := _WRONG_IMPORT.match(text):
         offered = vars(public)["__all__"]
         return f"{match[2]} has no {match[1]!r}; it offers: {listed(match[1], offered)}"
@@ -89,6 +93,19 @@ def _sentence(loader: ProjectLoader, error: BaseException) -> str:
         have = {path.split("/")[0].removesuffix(".py") for path in loader.files} - {DEFINITIONS, "tandem.toml"}
         return f"{text}; the project's own modules: {listed(error.name, sorted(have))}"
     return f"{type(error).__name__}: {text}"
+
+
+def _wrong_source(loader: ProjectLoader, name: str) -> str:
+    """Why a view of definitions.sql has no source in definitions.py."""
+    if SQL_DEFINITIONS in loader.get_source(DEFINITIONS) and any(
+        name in _targets(statement) for statement in _statements(loader, DEFINITIONS)
+    ):
+        return (
+            f"definitions.py imports definitions_sql before it defines {name}, of which definitions.sql has a view; write that "
+            "view in definitions.py"
+        )
+    sources = [variable for variable, value in vars(loader.modules[DEFINITIONS]).items() if isinstance(value, Source)]
+    return f"no source {name!r} in definitions.sql or definitions.py; sources of definitions.py: {listed(name, sources)}"
 
 
 def _right_form(loader: ProjectLoader, error: TypeError, file: str, line: int) -> str | None:

@@ -1,0 +1,83 @@
+"""A definitions.sql alone is a project, and beside a definitions.py a part of one; releases need no compiler."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.project.project import load, load_files
+from tests.stack import PYTHONPATH
+from tests.views.project.test_project import DEFINITIONS
+from tests.views.sql_definitions.test_the_page import project
+
+REQUESTS = """\
+CREATE SOURCE requests (
+    id TEXT NOT NULL, at TIMESTAMP NOT NULL, path TEXT NOT NULL, size BIGINT NOT NULL, PRIMARY KEY (id), WATERMARK FOR at
+);
+"""
+TRAFFIC = """\
+CREATE VIEW page_traffic AS
+SELECT path AS page, count(*) AS hits, sum(size) AS bytes FROM requests GROUP BY page, TUMBLE(at, INTERVAL '1 minute');
+"""
+BY_HOUR = "CREATE VIEW by_hour AS SELECT count(*) AS hits FROM requests GROUP BY TUMBLE(at, INTERVAL '1 hour');"
+PYTHON_SOURCE = DEFINITIONS.partition("page_traffic = View(")[0]
+
+
+def test_a_project_in_sql_is_the_same_project(tmp_path: Path) -> None:
+    sql = load(project(tmp_path / "sql", definitions__sql=REQUESTS + TRAFFIC))
+    python = load(project(tmp_path / "python", definitions__py=DEFINITIONS))
+    assert decoder_fingerprint(sql.sources["requests"]) == decoder_fingerprint(python.sources["requests"])
+    assert fingerprint(sql.views["page_traffic"]) == fingerprint(python.views["page_traffic"])
+
+
+@pytest.mark.parametrize("ends", ["", "\nSOURCES = (requests,)\nVIEWS = ()\n"])
+def test_views_in_sql_are_of_sources_in_python(tmp_path: Path, ends: str) -> None:
+    both = load(project(tmp_path, definitions__py=PYTHON_SOURCE + ends, definitions__sql=TRAFFIC))
+    python = load(project(tmp_path / "python", definitions__py=DEFINITIONS))
+    assert fingerprint(both.views["page_traffic"]) == fingerprint(python.views["page_traffic"])
+    assert list(both.sources) == ["requests"]
+
+
+def test_views_in_python_are_of_sources_in_sql(tmp_path: Path) -> None:
+    imports = "from tandem import View, count, total, tumbling\n\nfrom definitions_sql import requests\n\n"
+    view = DEFINITIONS.partition("\n\npage_traffic")[2].partition("\n\nSOURCES")[0]
+    both = load(project(tmp_path, definitions__py=f"{imports}page_traffic{view}\n", definitions__sql=REQUESTS + BY_HOUR))
+    python = load(project(tmp_path / "python", definitions__py=DEFINITIONS))
+    assert list(both.views) == ["page_traffic", "by_hour"]
+    assert fingerprint(both.views["page_traffic"]) == fingerprint(python.views["page_traffic"])
+
+
+@pytest.mark.parametrize(
+    ("python", "sql", "says"),
+    [
+        (PYTHON_SOURCE, TRAFFIC.replace("requests", "request"), "no source 'request' in definitions.sql or definitions.py"),
+        (f"from definitions_sql import page_traffic\n{PYTHON_SOURCE}", TRAFFIC, "imports definitions_sql before it defines"),
+        (DEFINITIONS, TRAFFIC, "'page_traffic'"),
+    ],
+)
+def test_what_does_not_fit_is_said(tmp_path: Path, python: str, sql: str, says: str) -> None:
+    with pytest.raises(DefinitionError) as error:
+        load(project(tmp_path, definitions__py=python, definitions__sql=sql))
+    assert says in str(error.value)
+
+
+def test_a_release_needs_no_compiler(tmp_path: Path) -> None:
+    """What is stored is the compiled module: a process that loads it never imports sqlglot, and the meaning is the same."""
+    sql = load(project(tmp_path, definitions__sql=REQUESTS + TRAFFIC))
+    stored = load_files(sql.files)
+    assert sorted(sql.files) == ["definitions.py", "definitions.sql", "tandem.toml"]
+    assert fingerprint(stored.views["page_traffic"]) == fingerprint(sql.views["page_traffic"])
+    program = (
+        f"import sys; from tandem.views.project.project import load_files; load_files({dict(sql.files)!r}); "
+        "assert 'sqlglot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": PYTHONPATH}, timeout=60)
+    # The files of a release, written to a folder, are the project again.
+    again = tmp_path / "again"
+    again.mkdir()
+    for name, content in sql.files.items():
+        (again / name).write_bytes(content)
+    assert load(again).files == sql.files
