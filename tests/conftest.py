@@ -28,6 +28,8 @@ settings.register_profile("few", settings.get_profile("tandem"), max_examples=10
 # TANDEM_HYPOTHESIS=all looks longer for a counterexample.
 settings.load_profile(os.environ.get("TANDEM_HYPOTHESIS", "tandem"))
 
+_JAVA = {"broker", "spark"}
+"""Marks of tests that start Java."""
 _COMPUTING = ("tests/agreement/", "tests/laws/", "tests/simulation/", "tests/mutants/")
 
 
@@ -69,9 +71,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = [item for item in items if item.nodeid.startswith(_COMPUTING) == (part == "computing")]
         config.hook.pytest_deselected(items=[*set(items) - set(kept)])
         items[:] = kept
-    # Files with long tests first, where the order is kept: one that begins last is one that all others wait for.
+    # Long files first, since all others wait for one that begins last; single tests that only compute last.
     long = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in long)
+    java = {item.path for item in items if _JAVA & {mark.name for mark in item.iter_markers()}}
+    items.sort(key=lambda item: (item.nodeid.startswith(_COMPUTING), item.path not in long, item.path not in java))
 
 
 def pytest_report_header() -> str:

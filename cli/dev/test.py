@@ -20,13 +20,13 @@ from tandem.views.errors import TandemError
 
 _SLOW = "not slow"
 # Two at a time: most of the time goes by waiting for Java to start. A file's tests stay together, so that they share a session;
-# tests/conftest.py knows which need none.
-_SPREAD = ("-n", "2", "--dist", "loadfile")
+# tests/conftest.py knows which need none, and begins with the longest.
+_SPREAD = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 _SLOWEST = ("--durations", "20", "--durations-min", "1")
 """At the end, the slowest tests and fixtures."""
-# The long run has single tests that take many minutes, and begins with those. Demos and Airflow's schedulers leave a third
-# process its time. What only computes does so in new processes: in those that have run thousands of tests it takes twice as long.
-_LONG = ("--timeout", "3000", "--no-loadscope-reorder")
+# The long run has single tests that take many minutes. Demos and Airflow's schedulers leave a third process its time. What only
+# computes does so in new processes: in those that have run thousands of tests it takes twice as long.
+_LONG = ("--timeout", "3000")
 _PARTS = {"tests": ("--part", "other", "-n", "3"), "examples": ("--part", "computing")}
 _NOTHING = 5
 """Pytest's exit code if its arguments select no test."""

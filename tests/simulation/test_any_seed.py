@@ -21,7 +21,7 @@ from tests.simulation.world import surroundings
 from tests.stack import PYTHONPATH
 
 _IN_A_ROW = 1000
-SCHEDULES = 20_000 if LONGER else 1000
+SCHEDULES = 20_000 if LONGER else 600
 _OF_THE_DAY = 200
 _TOLD = 5
 
@@ -47,7 +47,7 @@ def test_any_seed_gives_the_answers_of_the_log(least: int, request: pytest.Fixtu
             print(shrunk or "\n".join(run(seed).world.trace))  # noqa: T201  # what was asked for
             assert not shrunk, f"seed {seed} is wrong"
         return
-    refuse_wrong(range(least, least + _IN_A_ROW))
+    refuse_wrong(range(least, min(least + _IN_A_ROW, SCHEDULES)))
 
 
 def test_seeds_of_the_day_give_the_answers_of_the_log(request: pytest.FixtureRequest) -> None:
