@@ -102,6 +102,9 @@ def _print(name: str, returned: Any, *, as_json: bool, typed: TypedCommand) -> i
     if as_json:
         sys.stdout.write(json.dumps(returned.document, ensure_ascii=False, allow_nan=False) + "\n")
         sys.stdout.flush()
+    elif returned.data is not None:
+        sys.stdout.buffer.write(returned.data)
+        sys.stdout.buffer.flush()
     elif isinstance(returned.shown, str):
         # Without rich's console, which would replace emoji codes in rows, and is slow.
         shown = typed.in_text(returned.shown) if sys.stdout.isatty() else returned.shown

@@ -2,24 +2,30 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow.compute as pc
 import typer
 
+from tandem.cli.ask.row_choice import RowChoice, parse_columns, parse_order
+from tandem.cli.ask.row_output import FormatOption, OutOption, RowOutput, format_of, output
+from tandem.cli.ask.window_zone import clocks, rows_in, rows_with_local, table_in, zone_name
 from tandem.cli.command.call import UNHEALTHY, Call, Output
 from tandem.cli.command.drift import working_tree_drift
 from tandem.cli.command.text_tables import listing
 from tandem.cli.command.uncounted import WITHIN_S, LogAsked, Within, ends_now, wait_until_counted, warning
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import distance
-from tandem.serving.read.outcome import Absent, Value, document, given
+from tandem.serving.read.outcome import Absent, Value, given
 from tandem.serving.read.provenance import Layer, age, written
 from tandem.serving.read.reader import Reader
 from tandem.serving.read.selection import BadSelection, last, parse_keys, parse_span, parse_time
 from tandem.serving.read.snapshot_follower import live_at
 from tandem.views.counted import counted
 from tandem.views.exactness import MARK
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 def run(
@@ -31,7 +37,8 @@ def run(
         typer.Option(metavar="NAME=VALUE", help="Rows with this value of a key; NAME alone means NULL. Once per key."),
     ] = None,
     from_: Annotated[
-        str | None, typer.Option("--from", metavar="TIME", help="Windows that start at or after this time (ISO 8601, UTC).")
+        str | None,
+        typer.Option("--from", metavar="TIME", help="Windows that start at or after this time (ISO 8601, in the view's zone)."),
     ] = None,
     to: Annotated[str | None, typer.Option(metavar="TIME", help="Windows that start before this time.")] = None,
     one: Annotated[
@@ -63,23 +70,40 @@ def run(
             "--as-of", metavar="TIME", help="Answer from the batch views of the publication that was live then (ISO 8601, UTC)."
         ),
     ] = None,
+    order_by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN [desc],...", help="Order rows by these columns, NULL last. Default: window start, then keys."
+        ),
+    ] = None,
+    columns: Annotated[list[str] | None, typer.Option(metavar="NAME,...", help="Print only these columns.")] = None,
     limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Print only the first N rows.")] = None,
+    format_: FormatOption = None,
+    out: OutOption = None,
+    utc: Annotated[
+        bool, typer.Option("--utc", help="Read times without a zone, and print windows, in UTC instead of the view's zone.")
+    ] = False,
     wait: Annotated[
         bool,
         typer.Option("--wait", help="Wait until all records now in the log are counted; exit code 3 if that takes too long."),
     ] = False,
     within: Within = WITHIN_S,
 ) -> Output:
-    """Query a published view. Rows are ordered by window start, then by the keys, NULL last.
+    """Query a published view.
+
+    A view with calendar windows has a zone: its windows are printed in that zone, and times without a zone are read in it.
+    `--format json` has both: the bounds in UTC, and in `_local` those in the zone. `csv`, `ndjson`, `arrow` and `parquet` hold
+    exact values: decimals and integers of any size with all digits, and NULL.
 
     One line on stderr states how many records of the log are not counted yet, and whether the broker or the speed layer is
     dead or stuck.
     """
     if last_ is not None and (from_, to, one) != (None, None, False):
         raise BadSelection("--last cannot be combined with --from, --to or --one")
-    between = (parse_time(from_) if from_ else None, parse_time(to) if to else None)
     if publication is not None and as_of is not None:
         raise BadSelection("--publication and --as-of cannot be combined")
+    choice = RowChoice(parse_order(order_by or []), limit, parse_columns(columns or []))
+    how = format_of(call, format_, out)
     settings = call.settings()
     tables = Tables.of(settings)
     number = publication if as_of is None else live_at(tables, parse_time(as_of))
@@ -89,6 +113,8 @@ def run(
     if wait and not live:
         raise BadSelection("--wait cannot be combined with --publication, --as-of or --layer batch")
     source = reader.view(view).source
+    zone = None if utc else zone_name(reader.view(view))
+    between = (parse_time(from_, clocks(zone)) if from_ else None, parse_time(to, clocks(zone)) if to else None)
     asked = LogAsked(settings, [source]) if live and not wait else None
     if wait:
         if (late := wait_until_counted(settings, ends_now(settings, source), seconds=within)) is not None:
@@ -99,17 +125,27 @@ def run(
     if last_ is not None:
         between, one = last(reader.view(view), parse_span(last_), now=datetime.now(UTC)), True
     keys = parse_keys(reader.view(view), key or [])
-    answer = given(reader.answer(view, keys=keys, between=between, one=one, layer=counted, limit=limit))
+    answer = given(reader.answer(view, keys=keys, between=between, one=one, layer=counted, limit=None if choice.order else limit))
     if asked is not None and (told := warning(settings, reader.snapshot(), asked.ends())) is not None:
         call.say(f"tandem: {told}")
     now = datetime.now(UTC)
-    found = {**document(answer, now=now), "definitions": drift.to_json()}
+    table, rows = choice.of(answer)
+    cells = _cells(rows)
+    if zone is not None:
+        table, rows, cells = table_in(table, zone), rows_with_local(rows, zone), rows_in(cells, zone)
+    in_zone = {} if zone is None else {"zone": zone}
+    whence = answer.provenance.to_json(now=now)
+    printed = {"view": view, "rows": rows, **in_zone, "provenance": whence, "definitions": drift.to_json()}
     total = None if limit is None else answer.total
-    return Output(found, listing(_shown(found["rows"]), total=total, below=list(_provenance(answer, now))))
+
+    def shown() -> "RenderableType":
+        return listing(cells, total=total, below=list(_provenance(answer, now)))
+
+    return output(call, RowOutput(table, rows, cells, whence, printed, shown), how, out)
 
 
-def _shown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows as a text table: a label of some rows has a column of its own, a label of all rows is a line below."""
+def _cells(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows that all have the same fields: a label of some rows has a column of its own, a label of all rows is a line below."""
     if len({MARK in row for row in rows}) < 2:
         return [{name: value for name, value in row.items() if name != MARK} for row in rows]
     return [{**row, MARK: ", ".join(row.get(MARK, ()))} for row in rows]

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from tandem.cli.ask.sql_output import Format, document, shown
+from tandem.cli.ask.row_output import FormatOption, OutOption, format_of, output
+from tandem.cli.ask.sql_output import row_output
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.uncounted import LogAsked, warning
 from tandem.ledger.delta.addresses import Tables
@@ -25,7 +26,8 @@ def run(
         typer.Argument(help="One SELECT. Without it, a prompt on a terminal, else standard input."),
     ] = None,
     *,
-    format_: Annotated[Format, typer.Option("--format", help="Output format.")] = "box",
+    format_: FormatOption = None,
+    out: OutOption = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="Maximum duration of a statement.")] = 60.0,
     memory: Annotated[
         int, typer.Option(min=64, metavar="MIB", help="Maximum memory of a statement, not counting the views.")
@@ -39,16 +41,20 @@ def run(
     stuck.
     """
     limits = StatementLimits(seconds=seconds, memory=memory * MIB, rows=rows, bytes=memory * MIB)
+    how = format_of(call, format_, out)
     settings = call.settings()
     views = MergedViews(Store(Tables.of(settings), secrets.randbits(64), settings.serving.memory_mb << 20))
     views.views()  # fails before anything starts if nothing is published or readable
     if statement is None and sys.stdin.isatty():
-        if call.json:
-            raise TandemError("--json needs a statement as an argument or on standard input", code="usage-invalid")
+        if call.json or out is not None:
+            raise TandemError(
+                f"{'--json' if call.json else '--out'} needs a statement as an argument or on standard input",
+                code="usage-invalid",
+            )
         from tandem.cli.ask.sql_prompt import converse, terminal  # noqa: PLC0415  the line editor is loaded only for a prompt
 
         with Sandbox(limits) as sandbox:
-            converse(terminal(views, settings.folder), sandbox, views, format_)
+            converse(terminal(views, settings.folder), sandbox, views, how)
         return None
     asked = LogAsked(settings, {view.source.name: view.source for view in views.views().values()}.values())
     with Sandbox(limits, ready=1) as sandbox:
@@ -57,5 +63,4 @@ def run(
     ends = {source: end for source, end in asked.ends().items() if source in sources}
     if (told := warning(settings, views.store.pinned().snapshot, ends)) is not None:
         call.say(f"tandem: {told}")
-    at = datetime.now(UTC)
-    return Output(document(found, at), shown(found, format_, at))
+    return output(call, row_output(found, datetime.now(UTC)), how, out)

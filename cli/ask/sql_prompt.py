@@ -13,7 +13,8 @@ from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.history import FileHistory
 
-from tandem.cli.ask.sql_output import FORMATS, Format, shown
+from tandem.cli.ask.row_output import Format, bytes_in
+from tandem.cli.ask.sql_output import row_output
 from tandem.cli.command.text_tables import console
 from tandem.serving.sql.merged_views import MergedViews, ask, table_schema
 from tandem.serving.sql.sandbox import Sandbox
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 COMMANDS: Final = {
     ".help": "this list",
     ".views": "list the views and their columns; .views NAME lists one view",
-    ".format": "set the output format: .format box, csv or json",
+    ".format": "set the output format: .format table, json, csv or ndjson",
     ".quit": "end the prompt, as Ctrl-D does",
 }
 _WORDS: Final = (
@@ -36,6 +37,8 @@ _WORDS: Final = (
     *("CASE", "WHEN", "THEN", "ELSE", "END", "WITH", "UNION", "ALL", "DISTINCT", "DESC", "ASC"),
     *("OVER", "PARTITION", "QUALIFY", "INTERVAL", "DESCRIBE", "SUMMARIZE", "count", "sum", "avg", "min", "max"),
 )
+FORMATS: Final[tuple[Format, ...]] = ("table", "json", "csv", "ndjson")
+"""The formats that a terminal can show."""
 _WORD: Final = re.compile(r"\w+(\.$)?|\.$")
 """The word before the cursor, matched backwards from its end: a dot belongs to it at the beginning of a line."""
 _HISTORY: Final = "sql_history"
@@ -86,7 +89,9 @@ def converse(read: Callable[[], str], sandbox: Sandbox, views: MergedViews, how:
                     out.print("\n".join(_told(command, argument.strip(), views)), markup=False, highlight=False)
             elif text.strip("; \n"):
                 views.refresh()
-                out.print(shown(ask(sandbox, views, text), how, datetime.now(UTC)), markup=False, highlight=False)
+                rows = row_output(ask(sandbox, views, text), datetime.now(UTC))
+                printed = rows.shown() if how == "table" else bytes_in(rows, how).decode().removesuffix("\n")
+                out.print(printed, markup=False, highlight=False)
         except KeyboardInterrupt:
             out.print("ended", markup=False)
         except TandemError as error:

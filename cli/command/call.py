@@ -41,11 +41,12 @@ class AlreadyLogged(TandemError):
 
 @dataclass(frozen=True)
 class Output:
-    """A command's result: the document for `--json`, the text for a person, and the exit code."""
+    """A command's result: the document for `--json`, the text for a person or bytes in its place, and the exit code."""
 
     document: Any
     shown: "RenderableType" = ""
     code: int = 0
+    data: bytes | None = None
 
 
 @dataclass(frozen=True)

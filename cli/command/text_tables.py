@@ -1,7 +1,9 @@
 """Rows as text: a table cut to a screenful on a terminal; all rows in aligned columns in a pipe."""
 
+import re
+import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -13,6 +15,11 @@ WIDEST: Final = 50
 
 _PIPED: Final = 10_000
 """The width of lines in a pipe: a table takes what it needs, and its values are whole."""
+
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:")
+_BROKEN_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:")
+_FOLDED: Final = 24
+"""A longer text may be folded on a narrow terminal."""
 
 Row = Mapping[str, Any]
 
@@ -71,12 +78,40 @@ def _table(rows: Sequence[Row], below: Sequence[str]) -> "RenderableType":
     from rich.table import Table  # noqa: PLC0415 - see above
     from rich.text import Text  # noqa: PLC0415 - see above
 
+    columns = {name: [_breakable(cell(row[name])) for row in rows] for name in rows[0]}
+    widths = {name: max(map(_least_width, (name, *texts))) for name, texts in columns.items()}
+    if sum(widths.values()) + 2 * (len(widths) - 1) > shutil.get_terminal_size().columns:
+        return Group(*_records(rows), *(Text(line, style="dim") for line in below))
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in rows[0]:
-        table.add_column(Text(name), justify="right" if _numbers(rows, name) else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell(value)) for value in row.values()))
+    for name in columns:
+        numeric = _numbers(rows, name)
+        table.add_column(
+            Text(name), justify="right" if numeric else "left", overflow="fold", no_wrap=numeric, min_width=widths[name]
+        )
+    for texts in zip(*columns.values(), strict=True):
+        table.add_row(*map(Text, texts))
     return Group(table, *(Text(line, style="dim") for line in below))
+
+
+def _records(rows: Sequence[Row]) -> "Iterator[RenderableType]":
+    """A block of lines for each row, for rows that are wider than the terminal."""
+    from rich.text import Text  # noqa: PLC0415 - only a terminal shows a table, and rich takes time to import
+
+    width = max(map(len, rows[0]))
+    for row in rows:
+        for name, value in row.items():
+            yield Text.assemble((f"{name:<{width}}", "bold"), f"  {cell(value)}")
+        yield Text("")
+
+
+def _least_width(text: str) -> int:
+    """The width below which a cell is not broken: that of a time's clock, a number, or the beginning of a long text."""
+    return len(text) - 11 if _BROKEN_TIME.match(text) else min(len(text), _FOLDED)
+
+
+def _breakable(text: str) -> str:
+    """A time with a space in place of its T, where a narrow terminal can break it."""
+    return f"{text[:10]} {text[11:]}" if _TIME.match(text) else text
 
 
 def aligned(rows: Sequence[Row]) -> list[str]:

@@ -7,7 +7,7 @@ Merging and arranging combine only states that agree in all their keys, and in t
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from functools import lru_cache, reduce
 from operator import and_
@@ -208,17 +208,20 @@ def parse_keys(view: View, texts: Iterable[str]) -> dict[str, pa.Scalar]:
     return keys
 
 
-def parse_time(text: str) -> datetime:
-    """A time in ISO 8601, converted to UTC, which is also the default zone; a date alone is its first instant."""
+def parse_time(text: str, zone: tzinfo = UTC) -> datetime:
+    """A time in ISO 8601, converted to UTC. Without a zone it is read in `zone`; a date alone is its first instant.
+
+    A local time that clocks show twice is the first of both. A skipped one has the offset before the skip.
+    """
     try:
         read = datetime.fromisoformat(text)
     except ValueError:
         raise BadSelection(
             f"invalid time {text!r}; write 2026-11-01, 2026-11-01T08:00 or 2026-11-01T08:00:00+01:00; times without a "
-            "zone are UTC"
+            f"zone are in {zone}"
         ) from None
     try:
-        return read.astimezone(UTC) if read.tzinfo is not None else read.replace(tzinfo=UTC)
+        return read.astimezone(UTC) if read.tzinfo is not None else read.replace(tzinfo=zone).astimezone(UTC)
     except OverflowError:
         raise BadSelection(f"the time {text!r} is outside the years 1 to 9999") from None
 

@@ -10,8 +10,7 @@
 The headers are `Tandem-Provenance` (JSON), `Tandem-Total` and, if there is another page, `Tandem-Next`. In JSON and NDJSON a row
 lists its own reasons in `_exactness`; in CSV and Arrow the reasons of marked rows may hold of any row.
 
-A spreadsheet runs a cell of CSV as a formula if it begins with one of `FORMULAS`, and anybody may have sent that text. With
-`escaped` such a cell gets an apostrophe before it. Cells of numbers do not change.
+With `escaped` a cell of CSV that a spreadsheet would run as a formula gets an apostrophe before it (serving/read/row_bytes.py).
 """
 
 import json
@@ -25,14 +24,12 @@ import pyarrow as pa
 
 from tandem.serving.http.protocol.media_types import ARROW, CSV, JSON, MEDIA, NDJSON
 from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.read import row_bytes
 from tandem.serving.read.provenance import Provenance
 from tandem.serving.read.touched_rows import marked
 from tandem.views.exactness import Name
 from tandem.views.instant import utc_text
 from tandem.views.kernel.rows import written
-
-FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""Beginnings that spreadsheets take for a formula's; the last four are full-width forms, which some treat alike."""
 
 _LONGEST_ACCEPT: Final = 1000
 _ANY: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -132,40 +129,18 @@ def _json(page: Page) -> bytes:
 
 
 def _ndjson(page: Page) -> bytes:
-    return b"".join(msgspec.json.encode(row) + b"\n" for row in page.rows())
+    return row_bytes.ndjson(page.rows())
 
 
 def _csv(page: Page) -> bytes:
-    """RFC 4180. Python's own writer cannot tell NULL from an empty text before 3.12, and Arrow's does not support lists."""
-    names = page.table.schema.names
     # Decimals are texts in JSON and numbers in a spreadsheet; other numbers are not texts at all.
-    texts = [page.escaped and not pa.types.is_decimal(of) for of in page.table.schema.types]
-    lines = [",".join(_cell(name, escaped=page.escaped) for name in names)]
-    lines += (
-        ",".join(_cell(value, escaped=text) for value, text in zip(row.values(), texts, strict=True))
-        for row in page.rows_of(page.table)
-    )
-    return ("\r\n".join(lines) + "\r\n").encode()
-
-
-def _cell(value: Any, *, escaped: bool) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        before = "'" if escaped and value.startswith(FORMULAS) else ""
-        return f'"{before}{value.replace(chr(34), chr(34) * 2)}"'
-    if isinstance(value, list | dict):
-        return _cell(msgspec.json.encode(value).decode(), escaped=escaped)
-    return json.dumps(value)
+    texts = [not pa.types.is_decimal(of) for of in page.table.schema.types] if page.escaped else None
+    rows = (list(row.values()) for row in page.rows_of(page.table))
+    return row_bytes.csv(page.table.schema.names, rows, escaped=texts)
 
 
 def _arrow(page: Page) -> bytes:
-    sink = pa.BufferOutputStream()
-    table = page.table.replace_schema_metadata({"provenance": json.dumps(page.said["provenance"])})
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table.combine_chunks())
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
+    return row_bytes.arrow_stream(page.table, {"provenance": json.dumps(page.said["provenance"])})
 
 
 _RENDER: Final[dict[str, Callable[[Page], bytes]]] = {JSON: _json, NDJSON: _ndjson, CSV: _csv, ARROW: _arrow}

@@ -91,7 +91,7 @@ def test_the_prompt_continues_after_an_error(world: World, sandbox: Sandbox, cap
     assert "no view 'nowhere'; views: " in said
     assert "ever(window_start timestamp[us, tz=UTC], window_end timestamp[us, tz=UTC], window_state string, n int64" in said
     assert '"rows": [{"seven": 7}]' in said
-    assert "unknown format 'xml'; formats: box, csv, json" in said
+    assert "unknown format 'xml'; formats: table, json, csv, ndjson" in said
     assert "unknown command '.nope'; commands: .help, .views, .format, .quit" in said
     assert "hll_union(state): an aggregate" in said
 

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from tandem.cli.ask.sql_output import shown
+from tandem.cli.ask.row_output import bytes_in
+from tandem.cli.ask.sql_output import row_output
 from tandem.serving.http.protocol.formats import Page, rendered
 from tandem.serving.http.protocol.media_types import ARROW, CSV, JSON, MEDIA, NDJSON
 from tandem.serving.sql import database
@@ -221,10 +222,11 @@ def assert_rendered(table: pa.Table, rows: list[dict[str, Any]]) -> None:
     assert head == table.column_names
     assert len(lines) == len(rows)
     found = MergedRows(table, {})
-    at = datetime(2026, 11, 1, tzinfo=UTC)
-    assert json.loads(str(shown(found, "json", at)))["rows"] == rows
-    assert len(list(csv.reader(io.StringIO(str(shown(found, "csv", at)), newline=""), strict=True))) == len(rows) + 1
-    Console(file=io.StringIO()).print(shown(found, "box", at), markup=False, highlight=False)
+    output = row_output(found, datetime(2026, 11, 1, tzinfo=UTC))
+    assert json.loads(bytes_in(output, "json"))["rows"] == rows
+    assert [json.loads(line) for line in bytes_in(output, "ndjson").splitlines()] == rows
+    assert len(list(csv.reader(io.StringIO(bytes_in(output, "csv").decode(), newline=""), strict=True))) == len(rows) + 1
+    Console(file=io.StringIO()).print(output.shown(), markup=False, highlight=False)
 
 
 def test_every_type_of_this_duckdb_is_tested() -> None:

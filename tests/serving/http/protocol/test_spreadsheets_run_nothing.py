@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.serving.http.protocol.formats import FORMULAS, Page, rendered, rows_of
+from tandem.serving.http.protocol.formats import Page, rendered, rows_of
 from tandem.serving.http.protocol.media_types import ARROW, CSV, JSON, NDJSON
+from tandem.serving.read.row_bytes import FORMULAS
 from tests.serving.http.served import Asker, Served
 from tests.serving.world import World, hit
 
