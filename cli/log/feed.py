@@ -30,6 +30,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import Position
 from tandem.ledger.log.registry_schemas import RegistrySchemas, schemas_in
 from tandem.views.counted import counted
+from tandem.views.decode.file import value_ends
 from tandem.views.errors import TandemError
 from tandem.views.source.source import Source
 
@@ -73,6 +74,8 @@ def run(
 
     * If the source's decoder is JSON, a file may also be an array of values, or have values of several lines; and the rows of a
       file whose name ends in .parquet become JSON objects (docs/formats.md).
+    * If the source's decoder is Avro or Protobuf, values are bytes without line ends: each has its length before it, as a varint.
+      An Avro container is read, too, if its schema is the source's (docs/formats.md).
     * Of a folder all files are sent, by name, except those whose names begin with a dot or underscore.
 
     The command first decodes up to a thousand records from the file's first megabyte. If more than half of them are rejects, it
@@ -86,6 +89,8 @@ def run(
         raise typer.BadParameter("--follow cannot read standard input, nor a .gz, .zst or Parquet file")
     settings = call.settings()
     to = source_of(definitions(call, Tables.of(settings)), source)
+    if follow and value_ends(to) == "lengths":
+        raise typer.BadParameter(f"--follow reads lines; the values of source '{to.name}' are bytes, which have no line ends")
     to_topic = topic_of(to, topic)
     files = _files(call, file, follow=follow)
     address = broker.address(settings)
@@ -223,7 +228,8 @@ def _follow(call: Call, sending: RecordSending, file: Path, stop: Event) -> None
         call.say(why)
 
     try:
-        for line in followed(file, stop, idle=flush, restarted=restart):
+        framed = value_ends(sending.source) == "framed lines"
+        for line in followed(file, stop, idle=flush, restarted=restart, framed=framed):
             sending.extend(bundles.add(line))
     except UnclosedQuote as error:
         flush()

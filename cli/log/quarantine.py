@@ -62,7 +62,7 @@ def run(
     if retry and after is not None:
         raise TandemError("--retry and --after cannot be combined; name records with --at", code="usage-invalid")
     if retry:
-        return _retried(call, decoders, source, at or [], lambda name: _newest(tables, name, decoders[name], reason, limit))
+        return _retry(call, decoders, source, at or [], lambda name: _newest(tables, name, decoders[name], reason, limit))
     if at:
         raise TandemError("--at needs --retry: it names records to decode again", code="usage-invalid")
     chosen = decoders if source is None else {source: decoders[source]}
@@ -120,7 +120,7 @@ def _newest(tables: Tables, source: str, decoder: str, reason: str | None, limit
     return list(zip(*(found[column].to_pylist() for column in ("topic_id", "partition", "offset", "index")), strict=True))
 
 
-def _retried(
+def _retry(
     call: Call, decoders: Mapping[str, str], source: str | None, at: list[str], newest: Callable[[str], list[At]]
 ) -> Output:
     """Decode these records, else the newest of the quarantine, with the definitions in the project's folder."""

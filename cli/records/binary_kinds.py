@@ -25,6 +25,7 @@ class BinaryKind:
 
 
 _LINES: Final = "convert it to JSON lines or CSV"
+AVRO_CONTAINER: Final = BinaryKind("Avro container", b"Obj\x01", "convert it to JSON lines, as `python -m fastavro FILE` does")
 KINDS: Final = (
     BinaryKind("gzip", b"\x1f\x8b", "let its name end in .gz, or send `gzip -dc FILE` through a pipe"),
     BinaryKind("Zstandard", b"\x28\xb5\x2f\xfd", "let its name end in .zst, or send `zstd -dc FILE` through a pipe"),
@@ -35,7 +36,7 @@ KINDS: Final = (
     BinaryKind("7z", b"7z\xbc\xaf\x27\x1c", "unpack it"),
     BinaryKind("tar", b"ustar", "unpack it", at=257),
     BinaryKind("Parquet", b"PAR1", "save it as a file whose name ends in .parquet", plain=True),
-    BinaryKind("Avro container", b"Obj\x01", "convert it to JSON lines, as `python -m fastavro FILE` does"),
+    AVRO_CONTAINER,
     BinaryKind("ORC", b"ORC", _LINES, plain=True),
     BinaryKind("Arrow", b"ARROW1", _LINES, plain=True),
     BinaryKind("Feather", b"FEA1", _LINES, plain=True),

@@ -1,7 +1,7 @@
 """Lines of a file as values of records: one line or CSV row each, or several, by the source's format."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -28,6 +28,24 @@ class BundledValue:
     value: bytes
     line: int
     size: int
+
+
+def lists(values: Iterable[BundledValue], most: int, join: Callable[[list[bytes]], bytes]) -> Iterator[BundledValue]:
+    """The values as values that hold a list of at most `most` of them; `join` makes one."""
+    items: list[BundledValue] = []
+    size = 0
+
+    def join_items() -> BundledValue:
+        return BundledValue(join([item.value for item in items]), items[0].line, sum(item.size for item in items))
+
+    for value in values:
+        if items and (len(items) == most or size + value.size > _MOST_BYTES):
+            yield join_items()
+            items, size = [], 0
+        items.append(value)
+        size += value.size
+    if items:
+        yield join_items()
 
 
 @dataclass

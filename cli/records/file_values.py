@@ -4,29 +4,30 @@ import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from tandem.cli.records.binary_kinds import refuse_binary
-from tandem.cli.records.bundles import BundledValue, Bundles
+from tandem.cli.records.binary_kinds import AVRO_CONTAINER, refuse_binary
+from tandem.cli.records.bundles import BundledValue, Bundles, lists
 from tandem.cli.records.input_stream import first_bytes, input_stream
 from tandem.cli.records.json_values import begins_collection, begins_values, feature_values, json_values
+from tandem.cli.records.length_values import length_lists, length_values
 from tandem.cli.records.lines import stream_lines
 from tandem.cli.records.parquet_values import SUFFIXES, parquet_values
-from tandem.views.decode.file import layout
-from tandem.views.decode.schema_ids import needs_registry
+from tandem.views.decode.file import layout, value_ends
 from tandem.views.errors import TandemError
 from tandem.views.source.event import event_fields
 from tandem.views.source.format import RecordFormat
+from tandem.views.source.formats.avro import Avro
 from tandem.views.source.formats.json import Json
+from tandem.views.source.formats.protobuf import Protobuf
 from tandem.views.source.source import Source
 
 SAMPLE: Final = 1000
 """The most values of a sample."""
 FORCED: Final = ", or send it as it is with --allow-rejects"
-_MOST_BYTES: Final = 500_000
-"""The most bytes of an array of events: by default a broker accepts one megabyte."""
 
 
 @dataclass
@@ -53,16 +54,15 @@ class LineValues:
         head = first_bytes(self._stream)
         whole_lines = io.BytesIO(head[: head.rfind(b"\n") + 1] or head)
         bundles = Bundles(replace(layout(self._source), lines=1), self.name)
-        return _first(bundles.values(stream_lines(whole_lines, self.name, holes=self._has_holes)))
+        return _first(bundles.values(stream_lines(whole_lines, self.name, framed=self._has_frames)))
 
     def __iter__(self) -> Iterator[BundledValue]:
         """The values, once. Raises UnclosedQuote after the values before it, TandemError as `stream_lines` does."""
-        return self._bundles.values(stream_lines(self._stream, self.name, holes=self._has_holes))
+        return self._bundles.values(stream_lines(self._stream, self.name, framed=self._has_frames))
 
     @property
-    def _has_holes(self) -> bool:
-        """Whether NUL bytes before a line are a hole: they begin a value that names its schema in a registry."""
-        return not needs_registry(self._source)
+    def _has_frames(self) -> bool:
+        return value_ends(self._source) == "framed lines"
 
 
 @dataclass
@@ -89,10 +89,7 @@ class ObjectValues:
 
     @property
     def _most(self) -> int | None:
-        """The most events of a value, if it is a list; one for a source with a key, because a record has one key."""
-        if self._source.unnest is not None:
-            return None
-        return self._source.max_events_per_record and (1 if self._source.key is not None else self._source.max_events_per_record)
+        return _most_events(self._source)
 
     def _count(self) -> Iterator[BundledValue]:
         for value in self._values:
@@ -100,28 +97,43 @@ class ObjectValues:
             yield value
 
     def _arrays(self, most: int) -> Iterator[BundledValue]:
-        items: list[BundledValue] = []
-        size = 0
-        for value in self._count():
-            if items and (len(items) == most or size + value.size > _MOST_BYTES):
-                yield _array(items)
-                items, size = [], 0
-            items.append(value)
-            size += value.size
-        if items:
-            yield _array(items)
+        return lists(self._count(), most, lambda items: b"[" + b",".join(items) + b"]")
 
 
-FileValues = LineValues | ObjectValues
+@dataclass
+class BinaryValues:
+    """The values of a file of bytes, each with its length before it or in an Avro container; `lines` counts them."""
+
+    name: str
+    _values: Iterator[BundledValue]
+    _sample: list[BundledValue]
+    lines: int = 0
+
+    unit = "record"
+
+    def sample(self) -> list[BundledValue]:
+        """The first values."""
+        return self._sample
+
+    def __iter__(self) -> Iterator[BundledValue]:
+        """The values, once. Raises TandemError after the values before the place that cannot be read."""
+        for value in self._values:
+            self.lines += 1
+            yield value
+
+
+FileValues = LineValues | ObjectValues | BinaryValues
 
 
 @contextmanager
 def file_values(source: Source, file: Path, *, any_bytes: bool = False, remedy: str = "") -> Iterator[FileValues]:
     """Open a file, or standard input for `-`, to read its values.
 
-    With `any_bytes` its lines are the values, whatever it is. Otherwise Parquet is recognised by the file's name, and for a JSON
-    source an array of values, the features of GeoJSON, and values of several lines, by its first bytes. A FeatureCollection is a
-    value where the event type takes `features`.
+    The values of Avro and Protobuf are bytes, so each has its length before it; of Avro a container is read, too.
+
+    Otherwise, with `any_bytes` its lines are the values, whatever it is. Without, Parquet is recognised by the file's name, and
+    for a JSON source an array of values, the features of GeoJSON, and values of several lines, by its first bytes. A
+    FeatureCollection is a value where the event type takes `features`.
 
     Raises TandemError if it cannot be read, or is not text by its first bytes; `remedy` ends that sentence.
     """
@@ -131,6 +143,10 @@ def file_values(source: Source, file: Path, *, any_bytes: bool = False, remedy: 
         return
     with input_stream(file) as stream:
         head = first_bytes(stream)
+        if value_ends(source) == "lengths":
+            read_bytes = _binary_reader(source, head, str(file))
+            yield BinaryValues(str(file), read_bytes(stream, str(file)), _first(read_bytes(io.BytesIO(head), str(file))))
+            return
         if not any_bytes:
             refuse_binary(head, str(file), remedy)
         arrays = source.max_events_per_record is not None and source.unnest is None
@@ -139,6 +155,30 @@ def file_values(source: Source, file: Path, *, any_bytes: bool = False, remedy: 
             yield ObjectValues(str(file), "line", source, read(stream, str(file)), _first(read(io.BytesIO(head), str(file))))
         else:
             yield LineValues(str(file), source, stream)
+
+
+def _binary_reader(source: Source, head: bytes, file: str) -> Callable[[BinaryIO, str], Iterator[BundledValue]]:
+    """How a file of bytes is read. Raises TandemError for a container whose records lack the id of their schema."""
+    most = _most_events(source)
+    if not AVRO_CONTAINER.has(head):
+        # An array of Avro is one value of its schema; a list of messages is each message after its length.
+        return partial(length_lists, most=most) if most and isinstance(source.decoder, Protobuf) else length_values
+    if isinstance(source.decoder, Avro):
+        from tandem.cli.records.avro_container import container_values  # noqa: PLC0415 - few projects need fastavro
+
+        return partial(container_values, source.decoder, most=most)
+    raise TandemError(
+        f"{file} is an Avro container, whose records name no schema of a registry, and source '{source.name}' reads "
+        f"{source.decoder}; write each record with its schema's id, and its length before it as a varint",
+        code="file-unusable",
+    )
+
+
+def _most_events(source: Source) -> int | None:
+    """The most events of a value, if it is a list; one for a source with a key, because a record has one key."""
+    if source.unnest is not None:
+        return None
+    return source.max_events_per_record and (1 if source.key is not None else source.max_events_per_record)
 
 
 def _json_reader(source: Source, head: bytes, *, arrays: bool) -> Callable[[BinaryIO, str], Iterator[BundledValue]] | None:
@@ -154,10 +194,6 @@ def _first(values: Iterator[BundledValue]) -> list[BundledValue]:
     with suppress(TandemError):
         sample.extend(islice(values, SAMPLE))
     return sample
-
-
-def _array(items: list[BundledValue]) -> BundledValue:
-    return BundledValue(b"[" + b",".join(item.value for item in items) + b"]", items[0].line, sum(item.size for item in items))
 
 
 def _refuse_other_format(source: Source, file: Path) -> None:

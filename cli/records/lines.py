@@ -1,5 +1,6 @@
 """A file as lines, with their ends, blank lines too."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -9,6 +10,9 @@ from tandem.views.errors import TandemError
 
 LONGEST: Final = 64 << 20
 """The most bytes of a line: no broker accepts a record of that size."""
+
+FRAME_BYTES: Final = 5
+_FRAMED_LINE: Final = re.compile(rb"(?:\0[\s\S]{4}|(?!\0))[^\n]*\n")
 
 
 def lines(file: Path) -> Iterator[bytes]:
@@ -20,15 +24,34 @@ def lines(file: Path) -> Iterator[bytes]:
         yield from stream_lines(stream, str(file))
 
 
-def stream_lines(stream: BinaryIO, file: str, *, holes: bool = True) -> Iterator[bytes]:
-    """The lines of a stream; errors name the file.
+def split_lines(content: bytes, *, framed: bool = False) -> tuple[list[bytes], bytes]:
+    """The complete lines, with their ends, and what follows the last.
 
-    A line ends with a line feed; the last one need not. NUL bytes before a line are left out: a log that was truncated while its
-    writer went on has a hole. Without `holes` they stay, as before the id of a schema. Raises TandemError if a line is too long.
+    NUL bytes before a line are left out: a log that was truncated while its writer went on has a hole. If lines are `framed`, a
+    NUL byte begins the id of a schema, whose bytes may be line feeds.
+    """
+    if framed:
+        whole, at = [], 0
+        while line := _FRAMED_LINE.match(content, at):
+            whole.append(line[0])
+            at = line.end()
+        return whole, content[at:]
+    *parts, rest = content.split(b"\n")
+    return [part.lstrip(b"\0") + b"\n" for part in parts], rest.lstrip(b"\0")
+
+
+def stream_lines(stream: BinaryIO, file: str, *, framed: bool = False) -> Iterator[bytes]:
+    """The lines of a stream, as `split_lines` divides it; errors name the file.
+
+    A line ends with a line feed; the last one need not. Raises TandemError if a line is too long.
     """
     number = 1
     while line := stream.readline(LONGEST):
-        if holes and line[0] == 0:
+        if framed and line[0] == 0:
+            # A line feed in the id does not end the line.
+            while line.endswith(b"\n") and len(line) <= FRAME_BYTES and (more := stream.readline(LONGEST)):
+                line += more
+        elif line[0] == 0:
             if not (line := line.lstrip(b"\0")):
                 continue
             if not line.endswith(b"\n"):

@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
-from tandem.cli.records.lines import LONGEST, too_long
+from tandem.cli.records.lines import LONGEST, split_lines, too_long
 
 _PAUSE_S = 0.2
 _CHUNK = 1 << 20
@@ -22,6 +22,7 @@ def followed(
     pause_s: float = _PAUSE_S,
     idle: Callable[[], object] = lambda: None,
     restarted: Callable[[str], object] = lambda _: None,
+    framed: bool = False,
 ) -> Iterator[bytes]:
     """Every line of the file from its start on, with its end, then each new one, until `stop` is set.
 
@@ -29,7 +30,8 @@ def followed(
       complete, the last line of a file that still grows waits for its end.
     * A truncated file is read from its start: it is shorter than the position, or has other bytes at its start or before the
       position. The lines that were not read before are lost.
-    * NUL bytes before a line are left out: they are a hole, where a writer went on at its old position in a truncated file.
+    * NUL bytes before a line are left out: they are a hole, where a writer went on at its old position in a truncated file. Of
+      `framed` lines they are the start of a schema's id (see `split_lines`).
     * An absent file is waited for.
 
     `idle` is called whenever there is nothing to read, `restarted` with the reason before the first line of another file or of a
@@ -45,10 +47,9 @@ def followed(
                 rest, number = b"", 1
                 restarted(f"{file} was truncated: reading it from its start")
             elif chunk:
-                *whole, rest = (rest + chunk).split(b"\n")
-                yield from (line.lstrip(b"\0") + b"\n" for line in whole)
+                whole, rest = split_lines(rest + chunk, framed=framed)
+                yield from whole
                 number += len(whole)
-                rest = rest.lstrip(b"\0")
                 if len(rest) > LONGEST:
                     raise too_long(number, file)
             elif stopping:

@@ -1,12 +1,23 @@
 """How the lines of a file become values of records, by the source's format."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from tandem.views.source.format import LineFormat
+from tandem.views.source.formats.avro import Avro, AvroFromRegistry
 from tandem.views.source.formats.csv import Csv, quote_is_open
+from tandem.views.source.formats.protobuf import Protobuf, ProtobufFromRegistry
 from tandem.views.source.formats.row_escapes import escape_is_open
+from tandem.views.source.formats.schema_registry import FromRegistry
 from tandem.views.source.source import Source
+
+ValueEnds = Literal["lines", "framed lines", "lengths"]
+"""How a file of the source's values is divided.
+
+* lines: each ends with a line feed.
+* framed lines: so does each, after a zero byte and the four bytes of a schema's id, which may hold a line feed.
+* lengths: they are bytes of any kind, and each is preceded by its length.
+"""
 
 
 @dataclass(frozen=True)
@@ -50,6 +61,13 @@ def layout(source: Source) -> FileLayout:
     return FileLayout(
         decoder.header, lines, decoder.delimiter.encode(), quotes=decoder.quote is not None, escapes=decoder.escape is not None
     )
+
+
+def value_ends(source: Source) -> ValueEnds:
+    """How a file of values is divided, by the source's format. The values of a function are lines."""
+    if isinstance(source.decoder, Avro | AvroFromRegistry | Protobuf | ProtobufFromRegistry):
+        return "lengths"
+    return "framed lines" if isinstance(source.decoder, FromRegistry) else "lines"
 
 
 def without_header(source: Source, value: bytes) -> bytes:

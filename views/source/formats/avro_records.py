@@ -29,7 +29,7 @@ def canonical(schema: str | Mapping[str, Any], which: str) -> str:
     """
     try:
         loaded = json.loads(schema) if isinstance(schema, str) else schema
-        parsed, names = _parsed(loaded)
+        parsed, names = parsed_schema(loaded)
     except Exception as error:
         raise DefinitionError(f"avro: {which} is not an Avro schema: {type(error).__name__}: {error}") from error
     if _record(parsed, names) is None:
@@ -40,7 +40,7 @@ def canonical(schema: str | Mapping[str, Any], which: str) -> str:
     return json.dumps(_without(loaded, ("doc",)), sort_keys=True, separators=(",", ":"))
 
 
-def _parsed(loaded: Any) -> tuple[Any, dict[str, Any]]:
+def parsed_schema(loaded: Any) -> tuple[Any, dict[str, Any]]:
     """The schema and its named types. Defaults are for readers of other schemas, and decide nothing here."""
     names: dict[str, Any] = {}
     return parse_schema(_without(_valid(loaded), ("doc", "default")), names), names
@@ -86,7 +86,7 @@ def reader(
     """
     for written in ("bytes", "fixed"):
         LOGICAL_READERS.setdefault(f"{written}-{EXACT_DECIMAL}", _exact_decimal)
-    parsed, names = _parsed(json.loads(schema))
+    parsed, names = parsed_schema(json.loads(schema))
     if listed and parsed["type"] == "record":
         raise DefinitionError(
             f"avro: {which} is a record, which is one event; a source with max_events_per_record=... takes an array of records"
