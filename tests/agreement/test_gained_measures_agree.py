@@ -29,7 +29,7 @@ LABELLED = View(
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@share(20, quick=8)
+@share(20, quick=5)
 @given(st.data())
 def test_states_folded_apart_are_the_states_of_one_fold(kind: str, data: st.DataObject) -> None:
     log = data.draw(logs(SAMPLES), label="log")

@@ -22,7 +22,7 @@ from tests.stack import PYTHONPATH
 
 _IN_A_ROW = 1000
 SCHEDULES = 20_000 if LONGER else 600
-_OF_THE_DAY = 200
+_OF_THE_DAY = 100
 _TOLD = 5
 
 

@@ -20,7 +20,7 @@ from tests.simulation.world import surroundings
 SCHEDULES = 4000 if LONGER else 150
 _STEPS = 3 * STEPS
 _MOST = 2000
-_ONE_IN = 1 if LONGER else 20
+_ONE_IN = 1 if LONGER else 40
 """The test pauses a process before one of this many I/O calls, each day before another one."""
 
 

@@ -46,6 +46,7 @@ def test_right_schedules_are_not_shrunk() -> None:
         assert shrink(0) is None
 
 
+@pytest.mark.slow
 def test_schedules_of_several_processes_are_counted_once() -> None:
     *_, whole = many(0, schedules=12, seconds=None, processes=2)
     alone = ran(range(12))

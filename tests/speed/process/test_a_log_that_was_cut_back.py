@@ -24,7 +24,7 @@ from tandem.views.project.project import load_files
 from tests.speed.sales import Running, answered, folded, log_end, per_minute, project_files, running, some, wait_until_folded
 from tests.stack import environ, produce
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, pytest.mark.slow]  # the default suite has the same in one process
 
 
 class OwnBroker:
