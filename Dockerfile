@@ -35,6 +35,7 @@ RUN --mount=type=secret,id=pip,target=/run/secrets/pip.conf \
 
 RUN useradd --uid 10001 --home-dir /var/lib/tandem --shell /usr/sbin/nologin tandem \
     && install -d -o tandem -g tandem -m 0700 /var/lib/tandem \
+    && install -d -o tandem -g tandem -m 0700 /var/lib/tandem-tables \
     && install -d -m 0755 /project \
     && ln -s /opt/tandem/tandem /usr/local/bin/tandem
 

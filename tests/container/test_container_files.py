@@ -12,8 +12,15 @@ from tandem.infra.folders import ROOT
 from tandem.infra.settings import keys
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text("utf-8")
-COMPOSE = msgspec.yaml.decode((ROOT / "compose.yaml").read_text("utf-8"))
-SERVICES = COMPOSE["services"]
+FILES = ("compose.yaml", "compose.cluster.yaml")
+SERVICES = {
+    (file, name): service
+    for file in FILES
+    for name, service in msgspec.yaml.decode((ROOT / file).read_text("utf-8"))["services"].items()
+}
+# What compose.cluster.yaml adds to a service of compose.yaml.
+ADDED = ("compose.cluster.yaml", "tandem")
+WHOLE = [name for name in SERVICES if name != ADDED]
 FOLDER = ROOT / "container"
 PROXY = (FOLDER / "haproxy.cfg").read_text("utf-8")
 RUN = (FOLDER / "run").read_text("utf-8")
@@ -37,25 +44,30 @@ def test_every_stage_has_the_base_that_the_builder_names() -> None:
     assert re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE) == ["${BASE}", "${BASE}"]
 
 
-@pytest.mark.parametrize("name", SERVICES)
-def test_a_service_writes_to_its_volumes_alone_and_gains_no_rights(name: str) -> None:
+@pytest.mark.parametrize("name", WHOLE, ids="/".join)
+def test_a_service_writes_to_its_volumes_alone_and_gains_no_rights(name: tuple[str, str]) -> None:
     service = SERVICES[name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges"]
     assert "privileged" not in service
     mounts = [
-        volume.rsplit(":", 1) for volume in service["volumes"] if "/" in re.sub(r":.*", "", volume) or volume.startswith("$")
+        volume.rsplit(":", 1)
+        for volume in service.get("volumes", [])
+        if "/" in re.sub(r":.*", "", volume) or volume.startswith("$")
     ]
     assert all(how == "ro" for _, how in mounts)
 
 
-@pytest.mark.parametrize("name", SERVICES)
-def test_ports_are_published_on_loopback_and_every_one_is_the_proxys(name: str) -> None:
-    for published in SERVICES[name].get("ports", []):
+def test_one_service_publishes_on_loopback_what_the_proxy_answers_and_all_others_share_its_network() -> None:
+    holder = SERVICES["compose.yaml", "network"]
+    for published in holder["ports"]:
         address, _, inner = published.split(":")
         assert address == "127.0.0.1"
         assert f"bind :{inner} ssl crt " in PROXY
+    others = [SERVICES[name] for name in WHOLE if name != ("compose.yaml", "network")]
+    assert {service["network_mode"] for service in others} == {"service:network"}
+    assert not any("ports" in service for service in (*others, SERVICES[ADDED]))
 
 
 def test_the_proxy_has_tls_at_each_address_and_answers_from_loopback() -> None:
@@ -65,21 +77,32 @@ def test_the_proxy_has_tls_at_each_address_and_answers_from_loopback() -> None:
     assert all(server.strip('"').startswith("127.0.0.1:") for server in re.findall(r"^\s+server \w+ (\S+)", PROXY, re.MULTILINE))
 
 
-def test_other_services_share_the_network_of_the_one_with_the_proxy() -> None:
-    assert {name: service.get("network_mode") for name, service in SERVICES.items()} == {
-        "tandem": None,
-        "prometheus": "service:tandem",
-        "grafana": "service:tandem",
-    }
-
-
 def test_no_secret_and_no_host_is_in_the_files() -> None:
-    texts = [DOCKERFILE, (ROOT / "compose.yaml").read_text("utf-8"), *(file.read_text("utf-8") for file in FOLDER.iterdir())]
+    texts = [
+        DOCKERFILE,
+        *((ROOT / file).read_text("utf-8") for file in FILES),
+        *(file.read_text("utf-8") for file in FOLDER.iterdir()),
+    ]
     for text in texts:
         assert not re.search(r"(?i)(password|secret|token)\s*[=:]\s*[\"']?\w{6,}", text)
         assert set(re.findall(r"https?://([\w.-]+)", text)) <= {"127.0.0.1"}
-    environment = SERVICES["grafana"]["environment"]
+    environment = SERVICES["compose.yaml", "grafana"]["environment"]
     assert all(key.endswith("__FILE") for key in environment if "PASSWORD" in key)
+
+
+def test_kafka_and_spark_listen_on_loopback_and_kafkas_clients_log_in() -> None:
+    kafka, spark = ((FOLDER / name).read_text("utf-8") for name in ("kafka", "spark"))
+    assert re.findall(r"^(?:advertised\.)?listeners=(.*)$", kafka, re.MULTILINE) == [
+        "CLIENTS://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+        "CLIENTS://127.0.0.1:9092",
+    ]
+    assert "CLIENTS:SASL_PLAINTEXT" in kafka
+    assert re.findall(r"--host (\S+)", spark) == ["127.0.0.1", "127.0.0.1"]
+
+
+def test_the_settings_of_the_cluster_are_settings() -> None:
+    given = set(SERVICES[ADDED]["environment"])
+    assert given <= {key.variable for key in keys()}
 
 
 def test_the_proxy_answers_for_the_default_port_of_the_page() -> None:
@@ -88,11 +111,11 @@ def test_the_proxy_answers_for_the_default_port_of_the_page() -> None:
 
 
 def test_the_container_stops_within_the_time_that_its_parts_may_take() -> None:
-    assert SERVICES["tandem"]["stop_grace_period"] == "2m"
+    assert SERVICES["compose.yaml", "tandem"]["stop_grace_period"] == "2m"
     assert "trap 'finish 0' TERM INT" in RUN
 
 
-@pytest.mark.parametrize("name", ["run", "healthy", "install"])
+@pytest.mark.parametrize("name", ["run", "healthy", "install", "kafka", "spark"])
 def test_the_scripts_can_be_read_by_their_shell(name: str) -> None:
     shell = (FOLDER / name).read_text("utf-8").partition("\n")[0].removeprefix("#!").split()[-1]
     done = subprocess.run([shell, "-n", str(FOLDER / name)], capture_output=True, text=True, check=False)
