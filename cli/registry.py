@@ -46,6 +46,7 @@ COMMANDS: Mapping[str, Entry] = {
     "bench": Entry("tandem.cli.dev.bench", "Measure Tandem beside its peers, and what it costs."),
     "package": Entry("tandem.cli.dev.package", "Build a wheel that installs `tandem` without a checkout."),
     "init": Entry("tandem.cli.project.init", "Create a working project.", "start"),
+    "translate": Entry("tandem.cli.project.translate", "Write the view that a query of Spark, Flink or PostgreSQL means."),
     "try": Entry("tandem.cli.project.try_view", "Answer a view from a file, without Java or Kafka."),
     "check": Entry("tandem.cli.project.check", "Check definitions and settings."),
     "views": Entry("tandem.cli.project.list_views", "List sources and views: keys, windows, measures, exactness."),
@@ -87,7 +88,7 @@ COMMANDS: Mapping[str, Entry] = {
 EXAMPLE_OF: Final = {"demo": EXAMPLES / "demo"}
 """The project of a command that does not need to be called in a project."""
 
-WITHOUT_PROJECT: Final = frozenset({"init", "test", "bench", "package"})
+WITHOUT_PROJECT: Final = frozenset({"init", "translate", "test", "bench", "package"})
 """Commands that do not use a project."""
 
 OF_CHECKOUT: Final = frozenset({"test", "bench", "package"})

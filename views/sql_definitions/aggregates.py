@@ -70,7 +70,7 @@ def calls_of_measures(part: Fragment) -> list[Fragment]:
 
 
 def _count(call: Fragment, arguments: list[Fragment], condition: Fragment | None) -> Measure:
-    """count(*) counts events, count(x) those with a value."""
+    """count(*) and count(1) count events, count(x) those with a value."""
     text = None if condition is None else condition.text
     if arguments and arguments[0].begins("DISTINCT"):
         of = arguments[0].cut(1).text
@@ -80,7 +80,7 @@ def _count(call: Fragment, arguments: list[Fragment], condition: Fragment | None
         )
     if len(arguments) > 1:
         raise call.fault("count takes one expression, or a star: count(*)")
-    if arguments and arguments[0].text != "*":
+    if arguments and arguments[0].text not in ("*", "1"):
         of = arguments[0].text
         there = f"{of if _FIELD.fullmatch(of) else f'({of})'} IS NOT NULL"
         text = there if text is None else f"({text}) AND {there}"

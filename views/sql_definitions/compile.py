@@ -3,7 +3,7 @@
 import builtins
 import keyword
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -86,11 +86,11 @@ def compile_sql(sql: str, file: str, *, beside: bool = False) -> Compiled:
     for source in definitions.sources.values():
         lines += _source_lines(source)
     for view in definitions.views.values():
-        lines += _view_lines(view, definitions.sources)
+        lines += view_lines(view, definitions.sources)
     for name, of in (("SOURCES", definitions.sources), ("VIEWS", definitions.views)):
         names = [_variable(item.name) for item in of.values()]
         lines.append((f"{name} = ({', '.join(names)}{',' if len(names) == 1 else ''})", 0))
-    head = [HEADING, "", *_imports("\n".join(text for text, _ in lines), elsewhere), "", ""]
+    head = [HEADING, "", *imports_of("\n".join(text for text, _ in lines), elsewhere), "", ""]
     return Compiled(
         script,
         "\n".join([*head, *(text for text, _ in lines), ""]),
@@ -186,7 +186,8 @@ def _source_lines(source: SourceText) -> list[tuple[str, int]]:
     return [*lines, (")", 0), ("", 0)]
 
 
-def _view_lines(view: ViewText, sources: Mapping[str, SourceText]) -> list[tuple[str, int]]:
+def view_lines(view: ViewText, sources: Mapping[str, SourceText]) -> list[tuple[str, int]]:
+    """The lines that define a view, each with its place in the SQL."""
     variable, written = _variable(view.name), view.source.name() or ""
     source = sources.get(written.casefold())
     lines = [(f"{variable} = View(", view.start)]
@@ -219,8 +220,8 @@ def _variable(name: str) -> str:
     return f"{name}_" if name in _TAKEN else name
 
 
-def _imports(body: str, elsewhere: Mapping[str, None]) -> list[str]:
-    """The imports that the code needs."""
+def imports_of(body: str, elsewhere: Iterable[str] = ()) -> list[str]:
+    """The imports that the code needs, with those of sources that definitions.py defines."""
     words = set(re.findall(r"[A-Za-z_]\w*", _TEXTS.sub("", body)))
     lines = [
         f"from {module} import {', '.join(sorted(words & set(names), key=str.casefold))}"

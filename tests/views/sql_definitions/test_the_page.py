@@ -85,6 +85,14 @@ def test_the_project_of_the_page_works(
     assert re.search(SHOWN[0].strip().replace("...", ".*"), out), out
 
 
+def test_the_query_of_the_page_is_translated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project(tmp_path, by_hour__sql=FILES["by_hour.sql"]))
+    assert main(["translate", "by_hour.sql", "--dialect", "flink"]) == 0
+    assert capsys.readouterr().out == SHOWN[2]
+
+
 def test_the_error_of_the_page_is_shown(tmp_path: Path) -> None:
     folder = project(tmp_path, definitions__sql=FILES["definitions.sql"] + FILES["wrong.sql"])
     with pytest.raises(DefinitionError) as error:
