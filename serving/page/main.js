@@ -10,12 +10,13 @@ import * as accuracy from "./pages/accuracy.js";
 import * as pipeline from "./pages/pipeline.js";
 import * as quarantine from "./pages/quarantine.js";
 import * as releases from "./pages/releases.js";
+import * as send from "./pages/send.js";
 import { signIn } from "./pages/signin.js";
 import * as sql from "./pages/sql.js";
 import * as view from "./pages/view.js";
 import { shell } from "./parts/shell.js";
 
-const PAGES = { "": pipeline, views: view, accuracy, releases, quarantine, sql };
+const PAGES = { "": pipeline, views: view, accuracy, releases, quarantine, sql, send };
 
 let running = null;
 

@@ -14,17 +14,18 @@ export class Refused extends Error {
 /** The server did not answer. */
 export class Unreachable extends Error {}
 
-/** A response. Throws Refused, Unreachable, or an AbortError if `signal` aborts. */
-export async function request(path, { method = "GET", body, headers = {}, signal } = {}) {
+/** A response; `body` is sent as JSON, `text` as it is. Throws Refused, Unreachable, or an AbortError if `signal` aborts. */
+export async function request(path, { method = "GET", body, text, headers = {}, signal } = {}) {
   const sent = { Authorization: `Bearer ${token()}`, ...headers };
   if (body !== undefined) sent["Content-Type"] = "application/json";
+  if (text !== undefined) sent["Content-Type"] = "application/octet-stream";
   let response;
   try {
     response = await fetch(path, {
       method,
       headers: sent,
       signal,
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: body === undefined ? text : JSON.stringify(body),
       referrerPolicy: "no-referrer",
     });
   } catch (error) {

@@ -1,10 +1,11 @@
-// Chart data of one measure, from rows.
+// Chart data of measures, from rows.
 
 import { counted, number } from "./format.js";
 import { rowId } from "./question.js";
 import { zoned } from "./zone.js";
 
 const LINES = 5;
+const SIMILAR = 20;
 const TONES = ["line-1", "line-3", "line-4", "line-5", "line-2"];
 const RELATIVE = new Set(["hll", "theta"]);
 
@@ -24,6 +25,42 @@ export function overTime({ rows, whole, speed, measure, columns, estimate, zone 
     zone,
     sentence: sentence({ xs, keys, measure, zone, cut: !whole, shownKeys: series.length }),
   };
+}
+
+/** The data of a chart of several measures: a line each, sums over keys or, where those mean nothing, of the key with the most rows. */
+export function together({ rows, whole, measures, columns, zone }) {
+  const kept = whole ? rows : withoutOldest(rows);
+  const data = overTime({ rows, whole, speed: null, measure: measures[0], columns, estimate: null, zone });
+  const place = new Map(data.xs.map((x, at) => [x, at]));
+  const keys = groups(kept, columns);
+  const [, own] = largest(keys);
+  const series = measures
+    .flatMap((measure) => (measure.kind === "struct" ? parts(kept, keys, measure, data.xs, place) : [{ label: measure.name, ys: sums(measure.adds ? kept : own, measure, data.xs, place) }]))
+    .slice(0, LINES)
+    .map((one, at) => ({ ...one, tone: TONES[at], dash: at ? [4 + 2 * at, 3] : null }));
+  const name = measures.map((measure) => measure.name).join(", ");
+  return { ...data, series, sentence: sentence({ xs: data.xs, keys, measure: { name, unit: measures[0].unit, kind: "struct", adds: measures.every((one) => one.adds) }, zone, cut: !whole }) };
+}
+
+/** Measures that share an axis: those of one unit, and of values of a similar size. */
+export function sharing(measures, rows) {
+  const groups = [];
+  for (const measure of measures) {
+    const size = rows.reduce((most, row) => Math.max(most, ...numbers(row[measure.name])), 0);
+    const same = groups.find((one) => one.unit === measure.unit && (size === 0 || one.size === 0 || Math.max(size / one.size, one.size / size) <= SIMILAR));
+    if (same === undefined) groups.push({ unit: measure.unit, size, measures: [measure] });
+    else same.measures.push(measure);
+  }
+  return groups.map((one) => one.measures);
+}
+
+function numbers(value) {
+  if (value === null || value === undefined) return [];
+  return (typeof value === "object" ? Object.values(value) : [value]).map((one) => Math.abs(Number(one))).filter(Number.isFinite);
+}
+
+function largest(keys) {
+  return [...keys].sort(([, one], [, other]) => other.length - one.length)[0] ?? [null, []];
 }
 
 /** The bars of rows without a time, each with its batch part if that is known. */
@@ -114,7 +151,7 @@ function lines(rows, keys, measure, xs, place, estimate) {
 
 /** A line for each part of a struct, such as quantiles, of the key with the most rows. */
 function parts(rows, keys, measure, xs, place) {
-  const [[, own] = [null, []]] = [...keys].sort(([, one], [, other]) => other.length - one.length);
+  const [, own] = largest(keys);
   const names = [...new Set(own.flatMap((row) => Object.keys(row[measure.name] ?? {})))];
   return names.slice(0, LINES).map((name, at) => {
     const flat = own.map((row) => ({ ...row, [measure.name]: row[measure.name]?.[name] ?? null }));

@@ -7,13 +7,18 @@ import { ago, counted, number, second, time } from "../lib/format.js";
 import { total } from "../lib/positions.js";
 import { standingReleases } from "../parts/standing_releases.js";
 import { flow } from "../parts/flow.js";
+import { health } from "../parts/health.js";
+import { lineage } from "../parts/lineage.js";
 import { obstacle } from "../parts/problem.js";
 import { publications } from "../parts/publications.js";
 import { badge, facts, heading, section } from "../parts/section.js";
 import { table } from "../parts/table.js";
 import { tape } from "../parts/tape.js";
+import { throughput } from "../parts/throughput.js";
 
 const NEWEST = 12;
+const RECENT = 100;
+const REDRAWN_MS = 10000;
 const RATE_S = 10;
 
 export function title() {
@@ -25,20 +30,39 @@ export function show(place, _, app, signal) {
   const sources = h("div", { class: "sources" });
   const views = h("div", {});
   const beside = h("div", {});
+  const parts = h("div", {});
+  const lines = h("div", { class: "lineages" });
+  const topics = new Map();
+  let lined = "";
+  let recent = [];
   const history = h("div", { class: "waiting" }, "\u2026");
   const drawn = new Map();
   let published = null;
-  fill(place, heading("Pipeline", summary), sources, beside, section("Views", views), section("Publications", history));
+  fill(place, heading("Pipeline", summary), sources, section("Health", parts), beside, section("Views", views), section("Lineage", lines), section("Publications", history));
 
   async function tellHistory(live) {
     try {
-      const found = await ask(`/history?limit=${NEWEST}`, { signal });
-      fill(history, publications(found.publications, { live }));
+      const found = await ask(`/history?limit=${RECENT}`, { signal });
+      recent = found.publications;
+      fill(history, publications(recent.slice(0, NEWEST), { live }));
     } catch (error) {
       if (!signal.aborted) fill(history, obstacle(error, "The list of publications"));
     }
     history.className = "";
   }
+
+  function tellLineage(status) {
+    const of = Object.keys(status.sources).map((name) => [name, topics.get(name) ?? [], Object.entries(status.views).filter(([, view]) => view.source === name)]);
+    const text = JSON.stringify(of.map(([name, from, views]) => [name, from, views.map(([view, { release, publication }]) => [view, release, publication])]));
+    if (text === lined) return;
+    lined = text;
+    refill(lines, of.map((one) => lineage(...one)));
+  }
+
+  ask("/sources", { signal })
+    .then((found) => found.sources.forEach((one) => topics.set(one.name, one.topics)))
+    // Without it the picture begins at the source.
+    .catch(() => {});
 
   app.status.subscribe((found) => {
     const { status } = found;
@@ -50,7 +74,7 @@ export function show(place, _, app, signal) {
     const names = Object.keys(status.sources);
     for (const name of names) {
       if (!drawn.has(name)) {
-        drawn.set(name, source(name));
+        drawn.set(name, source(name, signal, () => recent));
         sources.append(drawn.get(name).node);
       }
       drawn.get(name).tell(status.sources[name], status, found.at);
@@ -62,6 +86,8 @@ export function show(place, _, app, signal) {
     }
     if (!names.length) fill(sources, h("p", { class: "note" }, "This token may not read any view."));
     refill(views, listed(status));
+    refill(parts, health(status.parts));
+    tellLineage(status);
     refill(beside, standingReleases(status.standing));
     if (status.publication !== published) {
       if (published !== null) app.say(`Publication ${status.publication} is live.`);
@@ -72,15 +98,17 @@ export function show(place, _, app, signal) {
 }
 
 /** One source's picture; `tell` updates it. */
-function source(name) {
+function source(name, signal, recent) {
   const diagram = flow();
   const positions = tape();
+  const pace = throughput(name, signal);
   const told = h("div", {});
   const why = h("div", { class: "positions" });
   const problems = h("div", { "aria-live": "polite" });
-  const node = h("section", { class: "source" }, h("h2", {}, "Source ", h("bdi", {}, name)), problems, diagram.node, positions.node, told, why);
+  const node = h("section", { class: "source" }, h("h2", {}, "Source ", h("bdi", {}, name)), problems, diagram.node, positions.node, pace.node, told, why);
   const seen = [];
   let said = null;
+  let paced = { at: 0, of: null };
 
   function tell(state, status, at) {
     const hidden = state.realtime === null;
@@ -115,6 +143,9 @@ function source(name) {
     const views = Object.values(status.views).filter((view) => view.source === name).length;
     diagram.tell(figures(state, status, rate, views));
     positions.tell(state);
+    if (paced.of === recent() && at - paced.at < REDRAWN_MS) return;
+    paced = { at, of: recent() };
+    pace.tell(paced.of, state, at / 1000);
   }
   return { node, tell };
 }

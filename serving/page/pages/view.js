@@ -1,5 +1,6 @@
 // A view: its definition, its chart and its rows, live; or the list of all views.
 
+import { arrows } from "../lib/arrows.js";
 import { ask } from "../lib/ask.js";
 import { go, to } from "../lib/address.js";
 import { fill, h, refill } from "../lib/dom.js";
@@ -10,6 +11,7 @@ import { provenanceFacts } from "../parts/provenance.js";
 import { controls } from "../parts/controls.js";
 import { downloads } from "../parts/downloads.js";
 import { live } from "../parts/live.js";
+import { origin } from "../parts/origin.js";
 import { picture } from "../parts/picture.js";
 import { problem } from "../parts/problem.js";
 import { nextOrder, orderOf, rowsTable } from "../parts/rows.js";
@@ -50,7 +52,8 @@ async function one(place, name, app, signal) {
   const path = ["views", name];
   const view = await ask(`/views/${encodeURIComponent(name)}`, { signal });
   const form = controls(view, path);
-  const drawing = picture(view, signal, (measure) => go(to(path, asChanged(query, { chart: measure }))));
+  const drawing = picture(view, signal, (names) => go(to(path, asChanged(query, { chart: names.join(",") }))));
+  const behind = origin(view, signal);
   const pulse = h("span", { class: "connection", role: "status" });
   const provenance = h("div", {});
   const rowsPlace = h("div", { class: "rows" });
@@ -73,7 +76,9 @@ async function one(place, name, app, signal) {
     provenance,
     rowsPlace,
     saved,
+    behind.node,
   );
+  arrows(rowsPlace, "number-origin");
 
   /** The path of the rows in the address. */
   function rowsOf(more) {
@@ -122,6 +127,7 @@ async function one(place, name, app, signal) {
         query,
         path,
         changed: fresh,
+        origin: (row, column) => behind.open({ row, column, provenance: page.provenance, query }),
         sort: (column) => go(to(path, asChanged(query, { order: nextOrder(orderOf(query, view), column) }))),
       }),
       pager(),

@@ -73,7 +73,7 @@ function options(data, wide, height, legend, sync) {
     legend: { show: false },
     padding: [null, EDGE, null, null],
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false }, sync: sync === null ? undefined : { key: sync, setSeries: false } },
-    scales: { x: { range: (_, low, high) => stretch(low, high, data) }, y: { range: (_, low, high) => (low === null ? [0, 1] : uPlot.rangeNum(Math.min(0, low), high, { min: { pad: 0.1, soft: 0, mode: 1 }, max: { pad: 0.1 } })) } },
+    scales: { x: { range: () => stretch(data) }, y: { range: (_, low, high) => (low === null ? [0, 1] : uPlot.rangeNum(Math.min(0, low), high, { min: { pad: 0.1, soft: 0, mode: 1 }, max: { pad: 0.1 } })) } },
     axes: [axis(colours, { size: 46, gap: 8, space: (_, __, low, high) => (high - low > 3 * DAY_S ? 66 : 84), values: (_, ticks, __, ___, step) => clock(ticks, step, data.zone) }), axis(colours, { size: 56, values: (_, ticks) => ticks.map(short) })],
     series: [{}, ...lines],
     bands,
@@ -86,10 +86,10 @@ const ALONE_S = 1800;
 // Half of the longest label of the axis, so that the last tick fits.
 const EDGE = 40;
 
-/** The range of a time axis, in seconds: to the end of the last window, or around a single moment. */
-export function stretch(low, high, { ends }) {
-  if (low === null) return [0, 1];
-  const end = Math.max(high, ends.at(-1) ?? high);
+/** The range of a time axis, in seconds: to the end of the last window, or around a single moment. uPlot would give one window 1000 days. */
+export function stretch({ xs, ends }) {
+  if (!xs.length) return [0, 1];
+  const [low, end] = [xs[0], Math.max(xs.at(-1), ends.at(-1))];
   return end > low ? [low, end] : [low - ALONE_S, low + ALONE_S];
 }
 

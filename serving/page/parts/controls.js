@@ -4,6 +4,7 @@ import { go, to } from "../lib/address.js";
 import { h } from "../lib/dom.js";
 import { changed, hasTime, keyOf, LAYERS, layerOf, SPANS, spanName, withKey } from "../lib/question.js";
 import { chosenZone, instant, wall, zonesOf } from "../lib/zone.js";
+import { checks } from "./checks.js";
 import { button, field } from "./section.js";
 
 const ZONE_NOTES = { view: ", the view\u2019s", utc: "", local: ", this browser\u2019s" };
@@ -18,7 +19,7 @@ export function controls(view, path) {
   const zone = h("select", { on: { change: () => move({ zone: zone.value === Object.keys(zones)[0] ? null : zone.value }) } }, Object.entries(zones).map(([name, text]) => h("option", { value: name }, `${text}${ZONE_NOTES[name]}`)));
   const range = timed ? ranges((values) => move(values), () => chosenZone(query, view)) : null;
   const keys = view.keys.map((name) => keyPicker(name, (picked) => go(to(path, withKey(query, name, picked)))));
-  const measures = measurePicker(view.measures, (value) => move({ measures: value }));
+  const measures = checks("measures", view.measures, (on) => move({ measures: on.length === 0 || on.length === view.measures.length ? null : on.join(",") }));
   const node = h(
     "form",
     { class: "controls", "aria-label": "What is shown", on: { submit: (event) => event.preventDefault() } },
@@ -42,7 +43,7 @@ export function controls(view, path) {
       zone.value = Object.keys(zones).find((name) => name === query.get("zone")) ?? Object.keys(zones)[0];
       range?.set(query);
       for (const key of keys) key.set(keyOf(query, key.name));
-      measures.set(query.get("measures"));
+      measures.set(query.get("measures")?.split(",") ?? view.measures);
     },
     offer(rows) {
       for (const key of keys) key.offer(rows.map((row) => row[key.name]));
@@ -126,23 +127,6 @@ function keyPicker(name, picked) {
     offer(values) {
       const found = [...new Set(values.filter((value) => value !== null && value !== undefined && typeof value !== "object").map(String))];
       list.replaceChildren(...found.slice(0, 200).map((value) => h("option", { value })));
-    },
-  };
-}
-
-function measurePicker(names, picked) {
-  const boxes = names.map((name) => h("input", { type: "checkbox", value: name, on: { change: chosen } }));
-
-  function chosen() {
-    const on = boxes.filter((box) => box.checked).map((box) => box.value);
-    picked(on.length === 0 || on.length === names.length ? null : on.join(","));
-  }
-
-  return {
-    node: h("fieldset", { class: "measures" }, h("legend", {}, "measures"), h("div", {}, names.map((name, at) => h("label", {}, boxes[at], h("bdi", {}, name))))),
-    set(text) {
-      const on = text === null ? names : text.split(",");
-      for (const box of boxes) box.checked = on.includes(box.value);
     },
   };
 }

@@ -1,44 +1,74 @@
-// The chart of one measure of a view, and the choice of the measure.
+// The charts of some measures of a view, and the choice of the measures.
 
 import { ask } from "../lib/ask.js";
 import { fill, h } from "../lib/dom.js";
 import { counted } from "../lib/format.js";
-import { byKey, drawable, overTime } from "../lib/picture.js";
+import { byKey, drawable, overTime, sharing, together } from "../lib/picture.js";
 import { hasTime, layerOf } from "../lib/question.js";
 import { chosenZone } from "../lib/zone.js";
 import { bars } from "./bars.js";
 import { chart } from "./chart.js";
-import { field } from "./section.js";
+import { checks } from "./checks.js";
 import { plain } from "./value.js";
 
 const MOST_ROWS = 5000;
 const BARS = 15;
 
-/** The picture of a view; `load` requests the rows of an address and returns a function that draws them, `choose` gets a measure's name. */
+/** The picture of a view; `load` requests the rows of an address and returns a function that draws them, `choose` gets the measures' names. */
 export function picture(view, signal, choose) {
   const measures = view.columns.filter(drawable);
   const timed = hasTime(view);
-  const select = h("select", { on: { change: () => choose(select.value) } }, measures.map((one) => h("option", { value: one.name }, one.name)));
-  const canvas = h("div", {});
-  const lines = timed ? chart({ label: `Chart of ${view.name}`, signal }) : null;
-  const node = measures.length ? h("section", { class: "picture", "aria-label": "Chart" }, field("chart", select), lines?.figure ?? canvas) : h("section", { hidden: true });
+  const picker = checks("chart", measures.map((one) => one.name), (names) => choose(names.length ? names : [measures[0].name]));
+  const place = h("div", { class: "panels" });
+  const panels = [];
+  const node = h("section", { class: "picture", "aria-label": "Chart", hidden: !measures.length }, measures.length > 1 ? picker.node : null, place);
+
+  /** The panel at a place: a chart each, with one pointer over all. */
+  function panel(at) {
+    panels[at] ??= chart({ label: `Chart of ${view.name}`, signal, sync: view.name });
+    return panels[at];
+  }
 
   async function load(rowsOf, query, most, own) {
     if (!measures.length) return () => {};
-    const named = query.get("chart");
-    const measure = measures.find((one) => one.name === named) ?? measures[0];
-    const nested = measure.kind === "struct";
-    const order = timed ? "-window_start" : nested ? null : `-${measure.name}`;
-    const asked = { measures: measure.name, order, limit: timed ? Math.min(MOST_ROWS, most) : BARS };
-    const whole = await ask(rowsOf(asked), { signal: own });
-    const speed = measure.adds && layerOf(query) === "merged" ? await tail(rowsOf, asked, whole, most, own) : null;
+    const named = query.get("chart")?.split(",") ?? [];
+    const some = measures.filter((one) => named.includes(one.name));
+    const chosen = some.length ? some : [measures[0]];
+    const draw = timed ? await overWindows(chosen, rowsOf, query, most, own) : await overKeys(chosen, rowsOf, query, most, own);
     return () => {
-      select.value = measure.name;
-      const of = { rows: whole.rows, speed, measure, columns: view.columns };
-      const estimate = whole.provenance.exactness.columns[measure.name]?.find((one) => one.reason === "estimate");
-      if (timed) lines.draw(overTime({ ...of, whole: whole.next === null, estimate, zone: chosenZone(query, view) }));
-      else fill(canvas, bars({ label: `Chart of ${view.name}`, rows: byKey({ ...of, name: (row) => keysOf(view, row) }), sentence: sentence(measure, whole) }));
+      picker.set(chosen.map((one) => one.name));
+      draw();
     };
+  }
+
+  async function overWindows(chosen, rowsOf, query, most, own) {
+    const asked = { measures: chosen.map((one) => one.name).join(","), order: "-window_start", limit: Math.min(MOST_ROWS, most) };
+    const whole = await ask(rowsOf(asked), { signal: own });
+    const groups = sharing(chosen, whole.rows);
+    const alone = groups.filter((group) => group.length === 1).flat();
+    const speed = alone.some((one) => one.adds) && layerOf(query) === "merged" ? await tail(rowsOf, asked, whole, most, own) : null;
+    const of = { rows: whole.rows, whole: whole.next === null, columns: view.columns, zone: chosenZone(query, view) };
+    return () => {
+      fill(place, groups.map((_, at) => panel(at).figure));
+      groups.forEach((group, at) => {
+        const [measure] = group;
+        const estimate = whole.provenance.exactness.columns[measure.name]?.find((one) => one.reason === "estimate");
+        panel(at).draw(group.length > 1 ? together({ ...of, measures: group }) : overTime({ ...of, measure, speed: measure.adds ? speed : null, estimate }));
+      });
+    };
+  }
+
+  async function overKeys(chosen, rowsOf, query, most, own) {
+    const found = await Promise.all(
+      chosen.map(async (measure) => {
+        const asked = { measures: measure.name, order: measure.kind === "struct" ? null : `-${measure.name}`, limit: BARS };
+        const whole = await ask(rowsOf(asked), { signal: own });
+        const speed = measure.adds && layerOf(query) === "merged" ? await tail(rowsOf, asked, whole, most, own) : null;
+        const rows = byKey({ rows: whole.rows, speed, measure, columns: view.columns, name: (row) => keysOf(view, row) });
+        return { label: `Chart of ${view.name}`, rows, sentence: sentence(measure, whole) };
+      }),
+    );
+    return () => fill(place, found.map(bars));
   }
   return { node, load };
 }

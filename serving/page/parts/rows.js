@@ -12,8 +12,10 @@ import { isNumber, plain, shown } from "./value.js";
 const NEWEST_FIRST = "-window_start";
 const STATES = { open: "open", on_time: "on time", final: "final" };
 
-/** The table. `changed` are the ids of rows that have just changed; `sort` is called with a column's name. */
-export function rowsTable({ view, rows, caption, query, path, changed, sort }) {
+/** The table. `changed` are the ids of rows that have just changed; `sort` is called with a column's name, `origin` with the row and the
+ * column of a number. */
+export function rowsTable({ view, rows, caption, query, path, changed, sort, origin }) {
+  let first = true;
   const present = new Set(rows.length ? Object.keys(rows[0]) : view.columns.map((column) => column.name));
   const order = orderOf(query, view);
   const zone = chosenZone(query, view);
@@ -27,8 +29,13 @@ export function rowsTable({ view, rows, caption, query, path, changed, sort }) {
       number: isNumber(column.kind) && column.part === "measure",
       head: column.part === "key" && column.name === view.keys[0],
       order: sortable(column) ? direction(order, column.name) : undefined,
-      cell: (row) => (mixed && row._exactness && column.name === "window_state" ? [cell(row, column, query, path, view, zone), " ", exactness("exact_unless_duplicate", row._exactness.join(", "))] : cell(row, column, query, path, view, zone)),
+      cell: (row) => (column.part === "measure" && isNumber(column.kind) && row[column.name] !== null ? traced(row, column) : mixed && row._exactness && column.name === "window_state" ? [cell(row, column, query, path, view, zone), " ", exactness("exact_unless_duplicate", row._exactness.join(", "))] : cell(row, column, query, path, view, zone)),
     }));
+  function traced(row, column) {
+    const node = h("button", { type: "button", class: "number-origin", tabindex: first ? "0" : "-1", title: "Where this number comes from", on: { click: () => origin(row, column) } }, shown(row[column.name], column.kind, zone));
+    first = false;
+    return node;
+  }
   return table({ caption, columns, rows, sort, look: (row) => (changed.has(rowId(row, view.columns)) ? "changed" : null), empty: "No matching rows" });
 }
 

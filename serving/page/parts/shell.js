@@ -13,6 +13,7 @@ export function shell({ me, status, leave, announced }) {
     may("admin") && link("Releases", ["releases"]),
     may("admin") && link("Quarantine", ["quarantine"]),
     may("sql") && link("SQL", ["sql"]),
+    may("ingest") && link("Send an event", ["send"]),
   ].filter(Boolean);
   const views = h("ul", { class: "views" });
   const connection = h("span", { class: "connection" });
@@ -108,7 +109,7 @@ export function shell({ me, status, leave, announced }) {
     },
     "Skip to the content",
   );
-  const top = h("div", { class: "top" }, connection);
+  const top = h("header", { class: "top" }, connection);
   return { nodes: [skip, nav, h("div", { class: "body" }, top, banner, main), announced.region], main, mark };
 }
 

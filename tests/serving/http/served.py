@@ -145,9 +145,9 @@ class Asker:
 
 
 @contextmanager
-def serving(served: Served, tls: Tls | None = None) -> Iterator[str]:
-    """The address of a server in this process, on a free port."""
-    bound = listener.listening("127.0.0.1", 0, tls=tls)
+def serving(served: Served, tls: Tls | None = None, port: int = 0) -> Iterator[str]:
+    """The address of a server in this process, on this port or a free one."""
+    bound = listener.listening("127.0.0.1", port, tls=tls)
     stop, ready = threading.Event(), threading.Event()
     thread = threading.Thread(
         target=listener.serve, args=(served.app, bound), kwargs={"tls": tls, "ready": ready.set, "stop": stop}

@@ -28,7 +28,7 @@ from tests.serving.world import NOON, SOURCE, World, one_ready, position
 
 Open = Callable[..., Page]
 
-PAGES = ("#/", "#/views", "#/views/page_traffic", "#/views/totals", "#/accuracy", "#/releases", "#/quarantine", "#/sql")
+PAGES = ("#/", "#/views", "#/views/page_traffic", "#/views/totals", "#/accuracy", "#/releases", "#/quarantine", "#/sql", "#/send")
 PICTURES = (
     ("pipeline-light", "#/", "light"),
     ("view-light", "#/views/page_traffic", "light"),
@@ -452,11 +452,14 @@ def test_one_run_is_drawn_around_its_moment(open_page: Open, address: str) -> No
     drawn = page.evaluate(
         """async () => {
             const { stretch } = await import('/page/parts/chart.js');
-            const [one, two, none] = [{ ends: [1000] }, { ends: [60, 120] }, { ends: [] }];
-            return [stretch(1000, 1000, one), stretch(0, 60, two), stretch(null, null, none)];
+            const data = [
+                { xs: [1000], ends: [1000] }, { xs: [0, 60], ends: [60, 120] }, { xs: [1000], ends: [4600] },
+                { xs: [], ends: [] },
+            ];
+            return data.map(stretch);
         }"""
     )
-    assert drawn == [[-800, 2800], [0, 120], [0, 1]]
+    assert drawn == [[-800, 2800], [0, 120], [1000, 4600], [0, 1]]
 
 
 def test_rows_that_may_have_a_late_duplicate_are_marked(open_page: Open, tmp_path: Path) -> None:
