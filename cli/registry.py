@@ -57,6 +57,7 @@ COMMANDS: Mapping[str, Entry] = {
     "status": Entry("tandem.cli.run.status", "Show processes, positions, lag and cuts."),
     "logs": Entry("tandem.cli.run.logs", "Show the log lines of the project's processes."),
     "metrics": Entry("tandem.cli.metrics", "Print or serve metrics for Prometheus."),
+    "dashboard": Entry("tandem.cli.project.dashboard", "Print a Grafana dashboard of the project's views.", "operate"),
     "generate": Entry("tandem.cli.log.generate", "Generate sample events and record the expected answers."),
     "feed": Entry("tandem.cli.log.feed", "Send the lines of a file, or of standard input, as records."),
     "quarantine": Entry("tandem.cli.log.quarantine", "List the records that could not be decoded, with reasons.", "operate"),
