@@ -10,18 +10,31 @@ from tandem.cli.registry import COMMANDS, OF_CHECKOUT, USAGE, Group
 from tandem.infra.folders import CHECKOUT, ROOT
 
 _HELP = ("-h", "--help")
+_COMPLETION = ("--install-completion", "--show-completion")
+_COMPLETION_VARIABLE = "_TANDEM_COMPLETE"
 _ABOUT = "Exact answers from a log: a batch layer, a speed layer, one merged view of both."
-_MORE = "`tandem COMMAND --help` describes a command.\n`tandem --version` prints the version."
+_MORE = (
+    "`tandem COMMAND --help` describes a command.\n`tandem --version` prints the version.\n"
+    "`tandem --install-completion` completes commands and options in bash, zsh and fish."
+)
 
 
 def main(arguments: list[str]) -> int:
     """Run one command and give its exit code."""
+    if instruction := os.environ.get(_COMPLETION_VARIABLE):
+        from tandem.cli.completion import complete  # noqa: PLC0415 - what is not needed here takes time to import
+
+        return complete(instruction)
     if not arguments or arguments[0] in _HELP:
         (sys.stdout if arguments else sys.stderr).write(_help())
         return 0 if arguments else 2
     if arguments[0] == "--version":
         sys.stdout.write(f"tandem {_version()}\n")
         return 0
+    if arguments[0] in _COMPLETION:
+        from tandem.cli.completion import install  # noqa: PLC0415 - see above
+
+        return install(arguments, lambda text: sys.stdout.write(f"{text}\n"))
     from tandem.cli.command_line import run  # noqa: PLC0415 - what is not needed here takes time to import
 
     return run(arguments)

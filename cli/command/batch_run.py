@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from tandem.batch.runtime.session import BatchRun
+from tandem.cli.command.actor import who
 from tandem.cli.command.call import Call
 from tandem.cli.command.command_log import run_log
 from tandem.cli.command.interruption import ending_children
@@ -16,8 +17,8 @@ from tandem.views.errors import TandemError
 
 
 @contextmanager
-def batch_run(call: Call, command: str, *, by: str | None = None, copies: bool = False) -> Iterator[BatchRun]:
-    """A run of the project. Its commits name `by`, by default the command; stderr shows the progress of its Spark tasks.
+def batch_run(call: Call, command: str, *, copies: bool = False) -> Iterator[BatchRun]:
+    """A run of the project. Its commits name the command and for whom it runs; stderr shows the progress of its Spark tasks.
 
     Ctrl-C ends the run and every process that it started, Spark's JVM too. The run then raises Interrupted: its sentence says
     what was kept or published.
@@ -28,7 +29,7 @@ def batch_run(call: Call, command: str, *, by: str | None = None, copies: bool =
     with run_log(call, settings, command) as say, progress(call) as watch:
         batch = BatchRun(
             settings,
-            by or command,
+            who(call, command),
             now=lambda: datetime.now(UTC),
             say=say,
             environ=call.environ,

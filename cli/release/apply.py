@@ -10,7 +10,6 @@ from tandem.batch.recompute.estimate import size
 from tandem.batch.release import apply, gates
 from tandem.batch.release.apply import Applied
 from tandem.batch.release.release_plan import Terms
-from tandem.cli.command.actor import who
 from tandem.cli.command.batch_run import batch_run
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.options import AcceptGap, AcceptShorterHistory
@@ -47,7 +46,7 @@ def run(
     terms = Terms(tuple(accept_gap or ()), accept_shorter_history, max_lag)
     # Serving and the speed layer run meanwhile and have precedence. Spark and its workers inherit this priority.
     os.nice(_NICENESS)
-    with batch_run(call, "apply", by=who(call, "apply")) as batch:
+    with batch_run(call, "apply") as batch:
         done = apply.run(batch, call.publishable, terms, why=why)
     tables = Tables.of(call.settings())
     rejects = _readable(tables, done)

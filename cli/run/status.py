@@ -1,15 +1,17 @@
 """`tandem status`: running parts, the position of each source and view, and the outcome of records."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
+import typer
 
 from tandem.cli.command.call import UNHEALTHY, Call, Output
 from tandem.cli.command.drift import working_tree_drift
 from tandem.cli.command.text_tables import aligned
 from tandem.cli.run import part_processes
+from tandem.cli.run.report_loop import repeat_report
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.report import HotTailState, hot_tails
@@ -35,7 +37,13 @@ from tandem.views.view import View
 _MOMENT_S: Final = 2
 
 
-def run(call: Call) -> Output:
+def run(
+    call: Call,
+    *,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show it again every two seconds until Ctrl-C; with --json a document a line.")
+    ] = False,
+) -> Output:
     """Show the running parts, and the progress of each source and view. Exits with 3 if a part is red or a source silent.
 
     A part is red if it is dead, stuck or given up; a source is silent if more than half of its newest records are rejected.
@@ -90,10 +98,16 @@ def run(call: Call) -> Output:
     * `standing`: the releases that are kept up to date beside the live one, and by how many offsets their realtime views are
       behind it; if one failed recently, the reason.
     """
+    if watch:
+        return repeat_report(call, lambda say: _report(call, say))
+    return _report(call, call.say)
+
+
+def _report(call: Call, say: Callable[[str], object]) -> Output:
     settings = call.settings()
     tables, now = Tables.of(settings), datetime.now(UTC)
     if Publications(tables).latest() is None:
-        call.say(UNPUBLISHED)
+        say(UNPUBLISHED)
         found = document(call, settings, tables, None, now=now)
         return Output({**found, "definitions": None}, _shown(found), _code(found))
     reader = Reader(tables)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from tandem.cli.command.call import Call
-from tandem.cli.run import part_processes
+from tandem.cli.run import part_processes, server_port
 from tandem.infra import folders
 from tandem.infra.airflow import local_airflow
 from tandem.infra.kafka import broker
@@ -85,7 +85,9 @@ def _broker(call: Call, settings: Settings) -> Part:
 def _command(call: Call, settings: Settings, name: str) -> BackgroundProcess:
     part_processes.ready_file(settings.folder, name).unlink(missing_ok=True)
     debug = ["--debug"] if call.debug else []
-    return _python(call, settings, name, ["tandem.cli", name, "--project", str(call.project), *debug])
+    port = server_port.last_port(settings) if name == part_processes.SERVER else None
+    chosen = [] if port is None else ["--port", str(port)]
+    return _python(call, settings, name, ["tandem.cli", name, "--project", str(call.project), *chosen, *debug])
 
 
 def _python(call: Call, settings: Settings, name: str, words: Sequence[str]) -> BackgroundProcess:

@@ -8,7 +8,7 @@ import typer
 
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.published_definitions import definitions
-from tandem.cli.run import part_processes
+from tandem.cli.run import part_processes, server_port
 from tandem.cli.run.supervisor_client import Supervised
 from tandem.infra import kafka
 from tandem.infra.airflow import local_airflow
@@ -17,6 +17,7 @@ from tandem.infra.kafka import broker, broker_login
 from tandem.infra.process import background
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
+from tandem.views.errors import TandemError
 from tandem.views.source.source import APPEND_TIME, Source
 
 
@@ -30,6 +31,9 @@ def run(
     with_server: Annotated[
         bool, typer.Option("--serve", help="Also start the HTTP server on 127.0.0.1 at serving.port.")
     ] = False,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, metavar="N", help="With --serve: the server's port, in place of serving.port.")
+    ] = None,
 ) -> Output:
     """Start the project's broker and speed layer, create its topics, and return when all parts work.
 
@@ -42,13 +46,20 @@ def run(
     With --airflow, `up` also starts a local Airflow on 127.0.0.1. The first time it installs Airflow into .venv-airflow and
     prints the password. With --serve it also starts `tandem serve`. The supervisor keeps all of them
     running too.
+
+    A port that another program uses is reported before anything starts. In place of the server's default port `up` takes a
+    free one, and prints it.
     """
+    if port is not None and not with_server:
+        raise TandemError("--port needs --serve", code="usage-invalid")
     settings = call.settings()
     if (wider := private_files.narrow(settings.folder)) is not None:
         call.say(f"the state folder {settings.folder} had mode {wider:04o}, so other users could read it; changed it to 0700")
     sources = definitions(call, Tables.of(settings)).sources.values()
     with background.starting(settings.folder):
         supervised = Supervised(call, settings, time.monotonic())
+        if with_server:
+            server_port.choose(settings, port, call.say)
         if not settings.kafka.bootstrap:
             if not background.running(settings.folder, broker.NAME):
                 broker.refuse_taken_port(settings)

@@ -53,10 +53,11 @@ class Done:
 
 @dataclass
 class Command:
-    """One run of `tandem`, which can be stopped."""
+    """One run of `tandem`, which can be stopped; `who` is for whom, as `tandem history` shows it."""
 
     words: Sequence[str]
     secrets: Sequence[str] = ()
+    who: str | None = None
     _process: "subprocess.Popen[bytes] | None" = None
 
     def run(self, say: Callable[[str], object]) -> Done:
@@ -68,6 +69,7 @@ class Command:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.PIPE,
+                env=None if self.who is None else {**os.environ, "TANDEM_WHO": self.who},
             )
             assert process.stderr is not None  # it is a pipe
             try:

@@ -86,7 +86,7 @@ class Tandem(BaseOperator):
             mask_secret(secret)
         words = [configured.tandem, *arguments, "--project", configured.project, "--json"]
         self.log.info("tandem %s", " ".join(arguments))
-        self._command = Command(words, secrets)
+        self._command = Command(words, secrets, who=f"Airflow, DAG {self.dag_id}")
         done = self._command.run(lambda line: self.log.info("%s", line))
         self.log.info("exit code %s: %s", done.code, json.dumps(done.document)[:20_000])
         return done

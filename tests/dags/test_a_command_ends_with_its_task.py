@@ -94,6 +94,14 @@ def test_a_command_without_a_document_reports_how_it_ended() -> None:
     assert (done.code, done.error) == (-9, "ended by signal 9")
 
 
+def test_a_command_learns_for_whom_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TANDEM_WHO", "somebody")
+    code = "import json, os; print(json.dumps({'who': os.environ['TANDEM_WHO'], 'path': os.environ['PATH']}))"
+    for who, name in ((None, "somebody"), ("Airflow, DAG recompute", "Airflow, DAG recompute")):
+        done = Command([sys.executable, "-c", code], who=who).run(print)
+        assert dict(done.document) == {"who": name, "path": os.environ["PATH"]}
+
+
 def test_a_missing_command_is_named() -> None:
     lines: list[str] = []
     assert Command(["no-such-command"]).run(lines.append).code == dying_with.NOT_FOUND
