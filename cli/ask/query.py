@@ -161,8 +161,8 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
     yield f"{'no rows; ' if isinstance(answer, Absent) else ''}publication {whence.publication}: {layers[whence.layer]}; {newest}"
     yield from _exactness(answer)
     if whence.watermark is not None:
-        late = f"; {whence.after_final} of the view's events arrived in windows that were final" if whence.after_final else ""
-        yield f"watermark {written(whence.watermark)}{late}"
+        # Late events are a line of `status`: after a load of history they would be under every answer.
+        yield f"watermark {written(whence.watermark)}"
     if whence.ahead:
         yield (
             f"{whence.ahead} of the source's events are ahead of their records' timestamps; they count, but do not move the "

@@ -24,7 +24,7 @@ def choose(settings: Settings, named: int | None, say: Callable[[str], None]) ->
     """Choose the port of a server that does not run yet, and store it for the supervisor.
 
     In place of the default port, a free one is chosen and reported if another program uses it. Raises ServingPortTaken for a port
-    that was named, and for one that a running server does not have.
+    that was named, and for another than that of a running server.
     """
     server = background.running(settings.folder, part_processes.SERVER)
     if server is not None:

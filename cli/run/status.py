@@ -1,6 +1,6 @@
 """`tandem status`: running parts, the position of each source and view, and the outcome of records."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
@@ -261,7 +261,6 @@ def _shown(document: dict[str, Any]) -> str:
             "quarantined": sum(source["quarantined"].values()),
             **({"skipped": source["skipped"]} if any(each["skipped"] for each in document["sources"].values()) else {}),
             **({"others": source["others"]} if any(one["others"] for one in document["sources"].values()) else {}),
-            "late": source["late"],
             **({"ahead": source["ahead"]} if any(one["ahead"] for one in document["sources"].values()) else {}),
             **(
                 {"off calendar": source["off_calendar"]}
@@ -285,7 +284,6 @@ def _shown(document: dict[str, Any]) -> str:
             "cut": _total(view["cut"]),
             "position": _total(view["positions"]),
             "lag": view["lag"],
-            "after final": view["after_final"],
             # If every measure is an estimate, rows have no label of their own.
             "rows": (view["exactness"]["rows"] or view["exactness"]["label"]).replace("_", " "),
         }
@@ -333,12 +331,27 @@ def _shown(document: dict[str, Any]) -> str:
         for one in document["waiting"]
     ]
     number = document["publication"]
+    problems += _late_lines(document)
     published = [f"publication {number} of release {document['release']}"] if number else []
     for one in document["standing"]:
         behind = ", ".join(f"{counted(lag, 'offset')} of {name} behind" for name, lag in one["lag"].items())
         published.append(f"release {one['release']} {one['stage']}: {one['why'] or behind}")
     sections = (part_processes.sentences(document), aligned(sources), aligned(views), [*published, *problems])
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+
+def _late_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """One line about late events, of which a load of history has many."""
+    late = [
+        f"{counted(source['late'], 'late event')} of {name}" for name, source in document["sources"].items() if source["late"]
+    ]
+    late += [
+        f"{counted(view['after_final'], 'event')} of view {name} in windows that were final"
+        for name, view in document["views"].items()
+        if view["after_final"]
+    ]
+    if late:
+        yield f"all of them count: {', '.join(late)}; a load of history has many"
 
 
 def _hot_cell(hot: Mapping[str, Any] | None) -> str | None:
