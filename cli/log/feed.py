@@ -1,6 +1,6 @@
 """`tandem feed`: the lines of a file, or of standard input, as records of a source's topic."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -8,9 +8,9 @@ from threading import Event
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from tandem.cli.command.call import Call, Output
+from tandem.cli.command.file_progress import file_progress
 from tandem.cli.command.published_definitions import definitions
 from tandem.cli.command.published_definitions import source as source_of
 from tandem.cli.command.published_definitions import topic as topic_of
@@ -18,9 +18,9 @@ from tandem.cli.command.signals import DeferredInterrupt, Interrupted, defer_int
 from tandem.cli.command.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
 from tandem.cli.log.sending import RecordSending
 from tandem.cli.records.bundles import Bundles, UnclosedQuote
+from tandem.cli.records.file_sizes import bytes_to_read
 from tandem.cli.records.file_values import FORCED, FileValues, file_values
 from tandem.cli.records.folder_files import folder_files, partition_folders
-from tandem.cli.records.input_stream import can_be_read_twice
 from tandem.cli.records.parquet_values import SUFFIXES
 from tandem.cli.records.reject_groups import RejectGroups, by_reason, sample_sentence
 from tandem.cli.records.tail import followed
@@ -33,8 +33,6 @@ from tandem.views.counted import counted
 from tandem.views.decode.file import value_ends
 from tandem.views.errors import TandemError
 from tandem.views.source.source import Source
-
-_SHOWN_EVERY = 1000
 
 
 def run(
@@ -102,7 +100,7 @@ def run(
         stopping() if follow else nullcontext(Event()) as stop,
         nullcontext(DeferredInterrupt()) if follow else defer_interrupt() as interrupt,
         kafka.Sender(address) as sender,
-        _shown(call, files, follow=follow) as show,
+        file_progress(call, None if follow else bytes_to_read(files)) as show,
     ):
         schemas = schemas_in(settings.registry, Tables.of(settings))
         sending = RecordSending(to, found.name, str(file), sender, show, rejects, schemas=schemas)
@@ -251,26 +249,3 @@ def _files(call: Call, file: Path, *, follow: bool) -> list[Path]:
             f"tandem: values in names of folders, such as {names[0]}, are not in the rows of their files, so they are not sent"
         )
     return files
-
-
-@contextmanager
-def _shown(call: Call, files: Sequence[Path], *, follow: bool) -> Iterator[Any]:
-    """A progress bar on a terminal; it shows how much is left only for plain files, whose size is that of their lines."""
-    known = not follow and all(can_be_read_twice(file) and file.suffix not in (".gz", ".zst", *SUFFIXES) for file in files)
-    columns = [BarColumn(), TimeRemainingColumn()] if known else [TimeElapsedColumn()]
-    console = call.console()
-    with Progress(
-        TextColumn("{task.fields[sent]:>12,} records"), *columns, console=console, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("feed", total=sum(file.stat().st_size for file in files) if known else None, sent=0)
-        pending = 0
-
-        def show(number: int, size: int) -> None:
-            nonlocal pending
-            pending += size
-            if number % _SHOWN_EVERY == 0:
-                bar.update(task, advance=pending, sent=number)
-                pending = 0
-
-        yield show
-        bar.update(task, advance=pending)

@@ -13,8 +13,10 @@ import typer
 
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.exit_codes import DONE, FAILED
+from tandem.cli.command.file_progress import Advance, file_progress
 from tandem.cli.command.text_tables import listing
 from tandem.cli.records.bundles import BundledValue
+from tandem.cli.records.file_sizes import bytes_to_read
 from tandem.cli.records.file_values import file_values
 from tandem.cli.records.folder_files import folder_files
 from tandem.cli.records.reject_groups import RejectGroup, RejectGroups, by_reason
@@ -122,7 +124,9 @@ def run(
         raise TandemError(f"no view {view!r}; views: {listed(view, views)}", code="view-unknown")
     source = without_headers(views[view].source)
     read = _FilesRead(source, folder_files(file) if file.is_dir() else [file])
-    tried = trial(views[view], read.values(), at=datetime.now(UTC), schemas=RegistrySchemas(call.settings().registry))
+    schemas = RegistrySchemas(call.settings().registry)
+    with file_progress(call, bytes_to_read(read.files)) as advance:
+        tried = trial(views[view], _advancing(read.values(), advance), at=datetime.now(UTC), schemas=schemas)
     rows = to_rows(views[view], present(views[view], tried.partial, tried.watermark))
     groups = [read.place(group) for group in tried.rejects.largest(SHOWN_REJECTS)]
     exactness = Exactness(columns=of_measures(views[view]))
@@ -142,6 +146,12 @@ def run(
     }
     code = FAILED if tried.rejects.total and not tried.decoded else DONE
     return Output(document, listing(rows, below=list(_below(tried, groups, read))), code)
+
+
+def _advancing(values: Iterable[BundledValue], advance: Advance) -> Iterator[BundledValue]:
+    for number, value in enumerate(values, 1):
+        advance(number, value.size)
+        yield value
 
 
 @dataclass
