@@ -1,6 +1,7 @@
 """`tandem init`: create a new, working project as a starting point, for sample events or for a file of one's own."""
 
 import shlex
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -9,17 +10,22 @@ import typer
 
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.typed_command import program
-from tandem.views.errors import TandemError
+from tandem.cli.project.project_templates import DEFAULT, SHOP, project_templates
+from tandem.views.errors import TandemError, listed
 
-TEMPLATE: Final = Path(__file__).parent / "template"
+_COLUMNS: Final = 80
 _FOR_A_FILE: Final = ("tandem.toml", "conftest.py")
 """The files of the template that a project for a file has, too."""
 
 
 def run(
     call: Call,
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The project's folder, created if absent.")],
+    directory: Annotated[Path | None, typer.Argument(metavar="DIR", help="The project's folder, created if absent.")] = None,
     *,
+    template: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Begin with this template, which --list shows. Default: shop.")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the templates.")] = False,
     from_: Annotated[
         Path | None,
         typer.Option(
@@ -34,21 +40,25 @@ def run(
         typer.Option(metavar="NAME", help="With --from: the zone of times without one, such as Europe/Oslo; UTC by default."),
     ] = None,
 ) -> Output:
-    """Create a small project: definitions, settings, a test of the definitions, and sample events, a few of them invalid."""
+    """Create a small project: definitions, settings, a test of the definitions, and sample events, a few of them invalid.
+
+    A template other than `shop` has a generator in place of sample events.
+    """
+    if list_:
+        return _templates()
+    if directory is None:
+        raise TandemError("name the project's folder: `tandem init DIR`; --list lists templates", code="usage-invalid")
     if from_ is None:
         if zone is not None:
             raise TandemError("--zone belongs to --from", code="usage-invalid")
-        files: Mapping[str, bytes] = {path.name: path.read_bytes() for path in sorted(TEMPLATE.iterdir()) if path.is_file()}
-        write_project(directory, files)
-        return Output(
-            {"project": str(directory.resolve()), "files": [*files]},
-            _next(program(call.environ), directory, files, "sales", events="orders.jsonl"),
-        )
+        return _from_template(call, directory, template or DEFAULT)
+    if template is not None:
+        raise TandemError("--from and --template cannot be combined", code="usage-invalid")
     from tandem.cli.project.infer.project_for_file import project_for_file  # noqa: PLC0415 - DuckDB and Arrow take time to import
 
     call.say(f"reading {from_}")
     begun = project_for_file(from_, zone)
-    files = {**{name: (TEMPLATE / name).read_bytes() for name in _FOR_A_FILE}, **begun.files}
+    files = {**{name: (SHOP / name).read_bytes() for name in _FOR_A_FILE}, **begun.files}
     write_project(directory, files)
     document: dict[str, Any] = {"project": str(directory.resolve()), "files": [*files], **begun.to_json()}
     return Output(
@@ -57,6 +67,29 @@ def run(
             [begun.summary(), _next(program(call.environ), directory, files, begun.view, events=str(from_), source=begun.source)]
         ),
     )
+
+
+def _templates() -> Output:
+    summaries = {name: each.summary for name, each in project_templates().items()}
+    width = max(map(len, summaries))
+    indent = " " * (width + 2)
+    lines = (textwrap.fill(f"{name:<{width}}  {text}", _COLUMNS, subsequent_indent=indent) for name, text in summaries.items())
+    return Output({"templates": summaries}, "\n".join(lines))
+
+
+def _from_template(call: Call, directory: Path, name: str) -> Output:
+    templates = project_templates()
+    if name not in templates:
+        raise TandemError(f"no template {name!r}; templates: {listed(name, templates)}", code="usage-invalid")
+    files, tandem = templates[name].files(), program(call.environ)
+    write_project(directory, files)
+    if templates[name].sample:
+        steps = _next(tandem, directory, files, "sales", events="orders.jsonl")
+    else:
+        project = shlex.quote(str(directory))
+        typed = (f"  {tandem} {step} --project {project}" for step in ("views", "up", "generate --events 10000", "status"))
+        steps = "\n".join([f"wrote {', '.join(files)} to {project}; next:", *typed])
+    return Output({"project": str(directory.resolve()), "files": [*files]}, steps)
 
 
 def write_project(directory: Path, files: Mapping[str, bytes]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tandem.cli.__main__ import main
+from tandem.views.project.project import load
 from tests.stack import PYTHONPATH
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -122,3 +123,20 @@ def test_an_unknown_view_or_file_gets_the_valid_ones(shop: Path, capsys: pytest.
     assert found["error"] == "no view 'sale'; views: sales, channels"
     code, found, _ = run(capsys, "try", "sales", str(shop / "none"), "--project", str(shop))
     assert (code, found["error"]) == (1, f"cannot read {shop / 'none'}: No such file or directory")
+
+
+def test_every_listed_template_is_a_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found, _ = run(capsys, "init", "--list")
+    assert code == 0
+    assert set(found["templates"]) == {"shop", *(file.parent.name for file in (ROOT / "examples").glob("*/tandem.toml"))}
+    assert main(["init", "--list"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+    for name in found["templates"]:
+        assert main(["init", str(tmp_path / name), "--template", name]) == 0
+        steps = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+        assert any("generate" in step for step in steps) == (name != "shop")
+        assert load(tmp_path / name).views
+    assert run(capsys, "init", str(tmp_path / "x"), "--template", "shp")[1]["error"].startswith(
+        "no template 'shp'; templates: shop"
+    )
+    assert "tandem init DIR" in run(capsys, "init")[1]["error"]
