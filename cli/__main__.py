@@ -4,9 +4,10 @@ import atexit
 import contextlib
 import os
 import sys
+from pathlib import Path
 from typing import get_args
 
-from tandem.cli.registry import COMMANDS, OF_CHECKOUT, USAGE, Group
+from tandem.cli.registry import COMMANDS, OF_CHECKOUT, USAGE, Entry, Group
 from tandem.infra.folders import CHECKOUT, ROOT
 
 _HELP = ("-h", "--help")
@@ -15,16 +16,18 @@ _COMPLETION_VARIABLE = "_TANDEM_COMPLETE"
 _ABOUT = "Exact answers from a log: a batch layer, a speed layer, one merged view of both."
 _MORE = (
     "`tandem COMMAND --help` describes a command.\n`tandem --version` prints the version.\n"
-    "`tandem --install-completion` completes commands and options in bash, zsh and fish."
+    "`tandem --install-completion` completes in bash, zsh and fish."
 )
 
 
 def main(arguments: list[str]) -> int:
     """Run one command and give its exit code."""
     if instruction := os.environ.get(_COMPLETION_VARIABLE):
-        from tandem.cli.completion import complete  # noqa: PLC0415 - what is not needed here takes time to import
+        from tandem.cli.command_line import application  # noqa: PLC0415 - what is not needed here takes time to import
+        from tandem.cli.project.shell_completion import complete  # noqa: PLC0415 - see above
 
-        return complete(instruction)
+        summaries = {name: entry.summary for name, entry in _here().items()}
+        return complete(instruction, summaries, lambda name: application(name, environ={}, cwd=Path.cwd()))
     if not arguments or arguments[0] in _HELP:
         (sys.stdout if arguments else sys.stderr).write(_help())
         return 0 if arguments else 2
@@ -32,7 +35,7 @@ def main(arguments: list[str]) -> int:
         sys.stdout.write(f"tandem {_version()}\n")
         return 0
     if arguments[0] in _COMPLETION:
-        from tandem.cli.completion import install  # noqa: PLC0415 - see above
+        from tandem.cli.project.shell_completion import install  # noqa: PLC0415 - see above
 
         return install(arguments, lambda text: sys.stdout.write(f"{text}\n"))
     from tandem.cli.command_line import run  # noqa: PLC0415 - what is not needed here takes time to import
@@ -51,9 +54,14 @@ def _version() -> str:
     return metadata.version("tandem")
 
 
+def _here() -> dict[str, Entry]:
+    """The commands of this copy."""
+    return {name: entry for name, entry in COMMANDS.items() if CHECKOUT or name not in OF_CHECKOUT}
+
+
 def _help() -> str:
     width = max(map(len, COMMANDS))
-    here = {name: entry for name, entry in COMMANDS.items() if CHECKOUT or name not in OF_CHECKOUT}
+    here = _here()
     lines = []
     for group in get_args(Group):
         entries = [f"  {name:<{width}}  {entry.summary}" for name, entry in here.items() if entry.group == group]

@@ -10,15 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from tandem.cli.command.call import Call, Output
-from tandem.cli.command.file_progress import file_progress
 from tandem.cli.command.published_definitions import definitions
 from tandem.cli.command.published_definitions import source as source_of
 from tandem.cli.command.published_definitions import topic as topic_of
 from tandem.cli.command.signals import DeferredInterrupt, Interrupted, defer_interrupt, stopping
 from tandem.cli.command.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
+from tandem.cli.log.file_progress import bytes_to_read, file_progress
 from tandem.cli.log.sending import RecordSending
 from tandem.cli.records.bundles import Bundles, UnclosedQuote
-from tandem.cli.records.file_sizes import bytes_to_read
 from tandem.cli.records.file_values import FORCED, FileValues, file_values
 from tandem.cli.records.folder_files import folder_files, partition_folders
 from tandem.cli.records.parquet_values import SUFFIXES

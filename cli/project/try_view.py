@@ -13,10 +13,9 @@ import typer
 
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.exit_codes import DONE, FAILED
-from tandem.cli.command.file_progress import Advance, file_progress
 from tandem.cli.command.text_tables import listing
+from tandem.cli.log.file_progress import Advance, bytes_to_read, file_progress
 from tandem.cli.records.bundles import BundledValue
-from tandem.cli.records.file_sizes import bytes_to_read
 from tandem.cli.records.file_values import file_values
 from tandem.cli.records.folder_files import folder_files
 from tandem.cli.records.reject_groups import RejectGroup, RejectGroups, by_reason

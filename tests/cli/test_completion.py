@@ -33,7 +33,7 @@ def completed(words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 def test_names_options_and_choices_are_completed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert set(completed("tandem ", monkeypatch, capsys)) == set(registry.COMMANDS)
-    assert completed("tandem qu", monkeypatch, capsys) == ["query", "quarantine"]
+    assert completed("tandem qu", monkeypatch, capsys) == ["quarantine", "query"]
     assert completed("tandem query --la", monkeypatch, capsys) == ["--last", "--layer"]
     assert completed("tandem query --layer ", monkeypatch, capsys) == ["batch", "speed", "merged"]
     assert completed("tandem nothing --x", monkeypatch, capsys) == []
@@ -49,7 +49,7 @@ def shell(launcher: Path, *command: str) -> list[str]:
 def test_bash_completes_a_launcher_that_is_not_on_the_path(launcher: Path) -> None:
     assert shell(launcher, "./tandem", "--install-completion", "bash")[:1] == ["wrote"]
     typed = "COMP_WORDS=(./tandem qu); COMP_CWORD=1; _tandem_completion ./tandem; echo ${COMPREPLY[@]}"
-    assert shell(launcher, "bash", "--norc", "-c", f". ~/.bashrc; {typed}") == ["query", "quarantine"]
+    assert shell(launcher, "bash", "--norc", "-c", f". ~/.bashrc; {typed}") == ["quarantine", "query"]
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed here")

@@ -2,16 +2,20 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from tandem.cli.command.call import Call
+from tandem.cli.records.input_stream import can_be_read_twice
+from tandem.cli.records.parquet_values import SUFFIXES
 
 _LOOK_EVERY: Final = 1000
 """Records between two looks at the clock."""
 _LINE_S: Final = 15.0
 _BAR_COLUMNS: Final = 20
+_PACKED: Final = (".gz", ".zst", *SUFFIXES)
 
 Advance = Callable[[int, int], None]
 """Takes the number of records so far, and the bytes of the newest one."""
@@ -31,6 +35,13 @@ def file_progress(call: Call, total: int | None, *, now: Callable[[], float] = t
                 show(done, sentence(number, done, total, now() - begun))
 
         yield advance
+
+
+def bytes_to_read(files: Sequence[Path]) -> int | None:
+    """The bytes of all lines; None if a file is a pipe or packed, so that they are not known before they are read."""
+    if not all(can_be_read_twice(file) and file.suffix not in _PACKED for file in files):
+        return None
+    return sum(file.stat().st_size for file in files)
 
 
 def sentence(records: int, done: int, total: int | None, seconds: float) -> str:

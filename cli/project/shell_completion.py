@@ -6,18 +6,15 @@ the command before the cursor.
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import typer.core
 import typer.main
 from typer import completion as typer_completion
 
 from tandem.cli.command import exit_codes
-from tandem.cli.command_line import application
-from tandem.cli.registry import COMMANDS, OF_CHECKOUT, Group
-from tandem.infra.folders import CHECKOUT
 
 INSTALL: Final = "--install-completion"
 SHOW: Final = "--show-completion"
@@ -34,34 +31,36 @@ _AS_TYPED: Final = {
 }
 
 
+Parser = Callable[[str], typer.Typer]
+"""Imports a command, and returns its application."""
+
+
 class _Commands(typer.core.TyperGroup):
-    """All commands, each of which is imported when it is asked for."""
+    """All commands with their summaries, each of which is imported when it is asked for."""
+
+    def __init__(self, summaries: Mapping[str, str], parser: Parser) -> None:
+        super().__init__(name=_PROGRAM)
+        self.summaries, self.parser = summaries, parser
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer's own signature
         """The names in the order of the help."""
-        here = [name for name in COMMANDS if CHECKOUT or name not in OF_CHECKOUT]
-        return sorted(here, key=lambda name: get_args(Group).index(COMMANDS[name].group))
+        return list(self.summaries)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - see above
         """The parser of a command."""
-        if cmd_name not in COMMANDS:
-            return None
-        return typer.main.get_command(application(cmd_name, environ={}, cwd=Path.cwd()))
+        return typer.main.get_command(self.parser(cmd_name)) if cmd_name in self.summaries else None
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
         """The names of commands, none of which is imported, and the options of `tandem` itself."""
-        names: dict[str, Any] = {
-            name: typer.core.TyperCommand(name, help=COMMANDS[name].summary) for name in self.list_commands(ctx)
-        }
-        listed = typer.core.TyperGroup(name=_PROGRAM, commands=names)
-        ctx.command = listed
-        return listed.shell_complete(ctx, incomplete)
+        names: dict[str, Any] = {name: typer.core.TyperCommand(name, help=text) for name, text in self.summaries.items()}
+        ctx.command = typer.core.TyperGroup(name=_PROGRAM, commands=names)
+        return ctx.command.shell_complete(ctx, incomplete)
 
 
-def complete(instruction: str) -> int:
+def complete(instruction: str, summaries: Mapping[str, str], parser: Parser) -> int:
     """Answer a shell; return the exit code."""
     _register()
-    return typer_completion.shell_complete(_Commands(name=_PROGRAM), {}, _PROGRAM, _VARIABLE, instruction)
+    return typer_completion.shell_complete(_Commands(summaries, parser), {}, _PROGRAM, _VARIABLE, instruction)
 
 
 def install(arguments: list[str], say: Callable[[str], object]) -> int:

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from tandem.cli.command.call import Call
-from tandem.cli.command.file_progress import file_progress, sentence
-from tandem.cli.records.file_sizes import bytes_to_read
+from tandem.cli.log.file_progress import bytes_to_read, file_progress, sentence
 
 CALL = Call(Path(), json=True, debug=False, environ={})
 
