@@ -45,6 +45,7 @@ COMMANDS: Mapping[str, Entry] = {
     "test": Entry("tandem.cli.dev.test", "Run lint, types, import directions and the tests."),
     "bench": Entry("tandem.cli.dev.bench", "Measure Tandem beside its peers, and what it costs."),
     "package": Entry("tandem.cli.dev.package", "Build a wheel that installs `tandem` without a checkout."),
+    "docs": Entry("tandem.cli.dev.docs", "Build the documentation as a site that works offline."),
     "init": Entry("tandem.cli.project.init", "Create a working project.", "start"),
     "translate": Entry("tandem.cli.project.translate", "Write the view that a query of Spark, Flink or PostgreSQL means."),
     "try": Entry("tandem.cli.project.try_view", "Answer a view from a file, without Java or Kafka."),
@@ -89,10 +90,10 @@ COMMANDS: Mapping[str, Entry] = {
 EXAMPLE_OF: Final = {"demo": EXAMPLES / "demo"}
 """The project of a command that does not need to be called in a project."""
 
-WITHOUT_PROJECT: Final = frozenset({"init", "translate", "test", "bench", "package"})
+WITHOUT_PROJECT: Final = frozenset({"init", "translate", "test", "bench", "package", "docs"})
 """Commands that do not use a project."""
 
-OF_CHECKOUT: Final = frozenset({"test", "bench", "package"})
+OF_CHECKOUT: Final = frozenset({"test", "bench", "package", "docs"})
 """Commands that a wheel does not include, because they need files of the repository."""
 
 USAGE: Final = "Usage: tandem COMMAND [OPTIONS] [ARGS]...\n"

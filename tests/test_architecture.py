@@ -28,6 +28,7 @@ SIBLINGS = {
     "views": "twelve rooms, and the few modules that all of them import",
     "views/measures": "a file a family of measures",
     "serving/http/routes": "a file a resource",
+    "infra/locks": "two files a lock",
     "serving/page/parts": "a file a part of the page",
 }
 """Folders that are lists of siblings and may be longer."""

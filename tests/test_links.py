@@ -81,6 +81,14 @@ def test_each_link_of_a_document_has_a_target() -> None:
     assert len(found) > 100  # else the pattern does not read the documents any more
 
 
+def test_each_page_of_docs_is_in_a_menu_of_the_site_and_on_the_first_page() -> None:
+    pages = [name.removeprefix("docs/") for name in tracked() if name.startswith("docs/") and name.endswith(".md")]
+    menus = (ROOT / "cli" / "dev" / "site" / "mkdocs.yml").read_text("utf-8").partition("nav:")[2]
+    assert sorted(set(pages) - set(re.findall(r"[\w/-]+\.md", menus))) == []
+    first = set(links((ROOT / "docs" / "README.md").read_text("utf-8")))
+    assert [page for page in pages if page not in first and "/" not in page and page != "README.md"] == []
+
+
 def test_each_document_that_code_names_exists() -> None:
     files = [name for name in tracked() if Path(name).suffix in CODE and not name.startswith(("tests/test_links", "examples/"))]
     found = [(name, target) for name in files for target in NAMED.findall((ROOT / name).read_text("utf-8", "replace"))]

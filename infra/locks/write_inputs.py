@@ -26,6 +26,7 @@ def inputs(pyproject: Mapping[str, Any]) -> dict[str, list[str]]:
         "spark": [line for line in project["dependencies"] if line.startswith("pyspark==")],
         "java": project["optional-dependencies"]["java"],
         "airflow": groups["airflow"],
+        "docs": groups["docs"],
         "build": pyproject["build-system"]["requires"],
     }
 

@@ -73,7 +73,7 @@ def test_a_project_from_init_to_down(installed: Copy) -> None:
 def test_commands_that_need_the_repository_say_so(installed: Copy) -> None:
     listed = installed.run("tandem", "--help")
     assert "  query " in listed
-    for name in ("test", "bench", "package"):
+    for name in ("test", "bench", "package", "docs"):
         assert f"  {name} " not in listed
         answered = json.loads(installed.run("tandem", name, "--json", code=2))
         assert answered["error"].startswith(f"`tandem {name}` needs a checkout of Tandem's repository")
