@@ -42,6 +42,8 @@ def write_pages(root: Path, to: Path) -> None:
         text = relink((root / name).read_text("utf-8"), name, pages, lambda path: (root / path).exists(), titles)
         if target not in ("glossary.md", "changelog.md", "reference.md", "README.md"):
             text = with_terms(text, terms, os.path.relpath("glossary.md", Path(target).parent))
+        # The builder takes the name of a block's file as a title.
+        text = re.sub(r"^(```+\w+) (\S+)$", r'\1 title="\2"', text, flags=re.MULTILINE)
         page = to / "docs" / target
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(text, "utf-8")
