@@ -10,6 +10,8 @@
 | bytes                       | base64 string                   | binary                                  |
 | date                        | "2026-11-01"                    | date32                                  |
 | datetime                    | ISO 8601 with a zone, or as time_notation says | timestamp(us, UTC)       |
+| time                        | "13:45:10.25"                   | int64, microseconds since midnight      |
+| timedelta                   | "PT1H30M", "1:30:00", "5400s"   | int64, microseconds                     |
 | UUID                        | string                          | string, lower case with hyphens         |
 | Enum, Literal               | one of the values               | string or int64, as its values are      |
 | list[T]                     | array                           | list                                    |
@@ -22,7 +24,7 @@ import enum
 import types
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Union, dataclass_transform, get_args, get_origin
@@ -32,7 +34,7 @@ import msgspec
 import pyarrow as pa
 
 from tandem.views.errors import DefinitionError
-from tandem.views.source.time_notation import Notation, notation_of
+from tandem.views.source.time_notation import CLOCKS, Notation, notation_of
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 DECIMAL_DIGITS = 38
@@ -45,12 +47,14 @@ _SCALARS: dict[type, pa.DataType] = {
     bytes: pa.binary(),
     date: pa.date32(),
     datetime: TIMESTAMP,
+    time: pa.int64(),
+    timedelta: pa.int64(),
     UUID: pa.string(),
 }
 _CONSTRAINTS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length", "tz")
 SUPPORTED = (
-    "bool, int, float, Annotated[Decimal, Scale(n)], str, bytes, date, datetime, UUID, Enum, Literal, Optional, list, "
-    "dict[str, ...], msgspec.Struct"
+    "bool, int, float, Annotated[Decimal, Scale(n)], str, bytes, date, datetime, time, timedelta, UUID, Enum, Literal, Optional, "
+    "list, dict[str, ...], msgspec.Struct"
 )
 
 
@@ -88,7 +92,10 @@ class Scale:
 
 @dataclass(frozen=True)
 class Unit:
-    """The unit of a field's values: `Annotated[int, Unit("ms")]`. It informs readers and changes no number."""
+    """The unit of a field's values: `Annotated[int, Unit("ms")]`. It informs readers and changes no number.
+
+    In a `time` or `timedelta` field it says what numbers are: of "s", "ms", "us" or "ns", since midnight or of the duration.
+    """
 
     name: str
 
@@ -124,7 +131,8 @@ class Field:
     * `items`: describes a list's elements, or the values of a map, whose type is dict; `fields`: a struct's fields.
     * `notation`: how times are written, None unless annotations say so.
     * `rounding`: that of Scale.
-    * `unit`: that of Unit; `doc`: the description of msgspec.Meta; both are empty if absent.
+    * `unit`: that of Unit, or the microseconds of a time of day or duration; `doc`: the description of msgspec.Meta; both may be
+      empty.
     """
 
     name: str
@@ -221,6 +229,7 @@ def _field(info: msgspec.structs.FieldInfo, place: str, outer: tuple[type, ...])
 def _described(annotation: Any, place: str, outer: tuple[type, ...]) -> Field:
     bare, marks, optional = _bare(annotation, place)
     scale = next((mark for mark in marks if isinstance(mark, Scale)), None)
+    unit = next((mark.name for mark in marks if isinstance(mark, Unit)), "")
     constraints = {name: getattr(mark, name) for mark in marks if isinstance(mark, msgspec.Meta) for name in _CONSTRAINTS}
     described = Field(
         name="",
@@ -229,8 +238,8 @@ def _described(annotation: Any, place: str, outer: tuple[type, ...]) -> Field:
         arrow=_SCALARS.get(bare, pa.null()) if isinstance(bare, type) else pa.null(),
         optional=optional,
         constraints=tuple((name, value) for name, value in constraints.items() if value is not None),
-        notation=notation_of(marks, bare, place),
-        unit=next((mark.name for mark in marks if isinstance(mark, Unit)), ""),
+        notation=notation_of(marks, bare, place, unit),
+        unit="us" if bare in CLOCKS else unit,
         doc=next((mark.description for mark in marks if isinstance(mark, msgspec.Meta) and mark.description), ""),
     )
     if (scale is not None) != (bare is Decimal):

@@ -8,12 +8,16 @@
 | `Annotated[datetime, Format("%Y-%m-%d %H:%M"), Zone("Europe/Berlin")]` | a text of a pattern without a zone               |
 | `Annotated[date, Format("%m/%d/%Y")]`       | the text of a date                                                          |
 | `Annotated[date, Zone("Europe/Berlin")]`    | 2026-11-01, which begins there, where it is the event time                  |
+| `Annotated[time, Format("%I:%M %p")]`       | the text of a time of day                                                   |
+| `Annotated[time, Unit("ms")]`, `Annotated[timedelta, Unit("s")]` | numbers since midnight; of a duration                  |
+
+A time of day or a duration has a notation without annotations, too: it is never as msgspec reads it.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from typing import Any, Final, Literal, get_args
 
 from tandem.views.errors import DefinitionError
@@ -27,7 +31,10 @@ _DIRECTIVE: Final = re.compile(r"%(.?)", re.DOTALL)
 _LONGER: Final = {"T": "%H:%M:%S", "F": "%Y-%m-%d"}
 _DATE: Final = frozenset("YymbBdejaA")
 _TIME: Final = frozenset("HIMSfpzZ")
+_PARTS_OF_DATE: Final = {"year": "Yy", "month": "mbBj", "day": "dej"}
 _DIGITS: Final = frozenset("YymdejHIMSf")
+CLOCKS: Final = (time, timedelta)
+"""The types of values that are microseconds in their columns."""
 DIRECTIVES: Final = ", ".join(f"%{name}" for name in "YymbBdejaAHIpMSfzZTF%")
 
 
@@ -79,21 +86,27 @@ class Format:
     pattern: str
 
     def __post_init__(self) -> None:
-        """Raises DefinitionError for a pattern that does not give a date."""
+        """Raises DefinitionError for a pattern that contradicts itself, or gives neither a whole date nor a time of day."""
         names = self.directives
         if unknown := [name for name in names if name not in _DATE | _TIME]:
             raise DefinitionError(f"{self}: unknown directive %{unknown[0]}; directives: {DIRECTIVES}")
         if repeated := [name for name in names if names.count(name) > 1]:
             raise DefinitionError(f"{self}: %{repeated[0]} occurs {names.count(repeated[0])} times")
-        for what, several in {"year": "Yy", "month": "mbBj", "day": "dej", "hour": "HI", "zone": "zZ"}.items():
+        for what, several in {**_PARTS_OF_DATE, "hour": "HI", "zone": "zZ"}.items():
             if len(chosen := [name for name in names if name in several]) > 1:
                 raise DefinitionError(f"{self}: %{chosen[0]} and %{chosen[1]} both give the {what}")
-            if not chosen and what in ("year", "month", "day"):
-                raise DefinitionError(f"{self}: the {what} is missing; a time has a whole date, such as %Y-%m-%d")
+        if not {"H", "I"} & set(names) or _DATE & set(names):
+            self.check_date()
         if ("I" in names) != ("p" in names):
             raise DefinitionError(f"{self}: %I, an hour from 1 to 12, goes with %p, which is AM or PM")
         if re.search(r"%f%[YymdejHIMS]", self.plain):
             raise DefinitionError(f"{self}: digits follow %f directly, which has any number of digits")
+
+    def check_date(self) -> None:
+        """Raise DefinitionError for a pattern that does not give a whole date."""
+        for what, several in _PARTS_OF_DATE.items():
+            if not set(several) & set(self.directives):
+                raise DefinitionError(f"{self}: the {what} is missing; a time has a whole date, such as %Y-%m-%d")
 
     @property
     def plain(self) -> str:
@@ -119,20 +132,32 @@ class Format:
         ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Notation:
-    """How the times of one field are written: its annotations."""
+    """How the times of one field are written: its annotations; `unit` is that of a time of day or duration in numbers."""
 
     epoch: Epoch | None = None
     format: Format | None = None
     zone: Zone | None = None
+    unit: EpochUnit | None = None
+
+    def __repr__(self) -> str:  # a part of fingerprints
+        marks = [f"{name}={getattr(self, name)!r}" for name in ("epoch", "format", "zone")]
+        return f"Notation({', '.join(marks if self.unit is None else [*marks, f'unit={self.unit!r}'])})"
 
     def __str__(self) -> str:
-        return ", ".join(str(mark) for mark in (self.epoch, self.format, self.zone) if mark is not None)
+        if self.unit is not None:
+            return f"Unit({self.unit!r})"
+        return ", ".join(str(mark) for mark in (self.epoch, self.format, self.zone) if mark is not None) or "ISO 8601"
 
 
-def notation_of(marks: Sequence[Any], bare: Any, place: str) -> Notation | None:
-    """The notation of a field's annotations, None if there is none. Raises DefinitionError if they do not fit each other."""
+def notation_of(marks: Sequence[Any], bare: Any, place: str, unit: str = "") -> Notation | None:
+    """The notation of a field's annotations, None if there is none. Raises DefinitionError if they do not fit each other.
+
+    `unit` is the name of the field's Unit, which says what the numbers of a time of day or duration are.
+    """
+    if bare in CLOCKS:
+        return _notation_of_clock(marks, bare, place, unit)
     several = [mark for mark in marks if isinstance(mark, Epoch | Format | Zone)]
     if not several:
         return None
@@ -148,11 +173,33 @@ def notation_of(marks: Sequence[Any], bare: Any, place: str) -> Notation | None:
     if bare is date:
         if epoch is not None:
             raise DefinitionError(f"{place}: {epoch} belongs to a datetime, not to date")
+        if format_ is not None and not _DATE & set(names):
+            format_.check_date()
         if _TIME & set(names):
             raise DefinitionError(f"{place}: {format_} has a time of day or a zone, and date has neither; declare a datetime")
     elif format_ is not None:
+        format_.check_date()
         if zone is None and not {"z", "Z"} & set(names):
             raise DefinitionError(f'{place}: {format_} gives no zone; add %z, or an annotation such as Zone("UTC")')
         if zone is not None and {"z", "Z"} & set(names):
             raise DefinitionError(f"{place}: {format_} gives a zone, so {zone} decides nothing")
     return Notation(epoch, format_, zone)
+
+
+def _notation_of_clock(marks: Sequence[Any], bare: Any, place: str, unit: str) -> Notation:
+    """The notation of a time of day or a duration."""
+    kind = bare.__name__
+    units = get_args(EpochUnit)
+    for mark in marks:
+        if isinstance(mark, Epoch):
+            raise DefinitionError(f'{place}: {mark} is of numbers since 1970; the numbers of a {kind} have Unit("{mark.unit}")')
+        if isinstance(mark, Zone) or (isinstance(mark, Format) and bare is timedelta):
+            raise DefinitionError(f"{place}: {mark} belongs to a datetime or date, not to {kind}")
+    if unit and unit not in units:
+        raise DefinitionError(f"{place}: the numbers of a {kind} are of the unit {', '.join(units)}, not {unit!r}")
+    format_ = next((mark for mark in marks if isinstance(mark, Format)), None)
+    if format_ is not None and unit:
+        raise DefinitionError(f"{place}: {format_} and Unit({unit!r}) contradict each other")
+    if format_ is not None and set(format_.directives) - (_TIME - {"z", "Z"}):
+        raise DefinitionError(f"{place}: {format_} has a date or a zone, and time has neither; declare a datetime")
+    return Notation(format=format_, unit=next((choice for choice in units if choice == unit), None))

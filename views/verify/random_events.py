@@ -5,7 +5,7 @@ Needs Hypothesis.
 
 import enum
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, Final, get_args
 from uuid import UUID
@@ -119,7 +119,9 @@ def _scalars(field: Field, limits: dict[str, Any]) -> st.SearchStrategy[Any]:
         return st.binary(min_size=least, max_size=most)
     if field.type is datetime:
         return st.datetimes(timezones=st.just(UTC))
-    plain = {bool: st.booleans(), date: st.dates(), UUID: st.uuids()}
+    if field.type is timedelta:
+        return st.integers(-(2**63), 2**63 - 1).map(lambda number: timedelta(microseconds=number))
+    plain = {bool: st.booleans(), date: st.dates(), time: st.times(), UUID: st.uuids()}
     if field.type not in plain:
         raise TandemError(f"no random values are known for the type {field.type!r} of field {field.name}")
     return plain[field.type]

@@ -17,7 +17,9 @@ import pyarrow.compute as pc
 
 from tandem.views.arrow.python_values import array, exact_decimal, round_decimal, scalar
 from tandem.views.source.event import Field
+from tandem.views.source.fields.clock_values import column_value
 from tandem.views.source.fields.reasons import Reject
+from tandem.views.source.time_notation import CLOCKS
 
 Convert = Callable[[Any], Any]
 
@@ -79,6 +81,8 @@ def _convert_present(field: Field) -> Convert | None:
         return lambda value: _finite(field, value)
     if field.type is datetime:
         return lambda value: _zoned(field, value)
+    if field.type in CLOCKS:
+        return column_value
     if field.type is Decimal:
         return lambda value: _in_scale(field, value)
     if field.type is UUID:

@@ -5,11 +5,13 @@
 | bool             | boolean                                                                    |
 | int              | integer                                                                    |
 | float            | float, integer                                                             |
-| Decimal          | decimal, string; with a rounding float and integer                         |
+| Decimal          | decimal, integer, string; with a rounding float                            |
 | str              | string, enum (its symbol)                                                  |
 | bytes            | bytes                                                                      |
 | date             | date, string                                                               |
 | datetime         | timestamp, string; with Epoch float and integer, with Zone local timestamp |
+| time             | time of day, string; with Unit float and integer                           |
+| timedelta        | duration, string; with Unit float and integer                              |
 | UUID             | uuid, string                                                               |
 | Enum, Literal    | string, enum; integer, if its values are integers                          |
 
@@ -18,7 +20,7 @@ A string for another type of field is read as the json decoder reads it.
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
 from operator import itemgetter
@@ -36,18 +38,32 @@ from tandem.views.source.fields.times import value_readers, values_by_name
 from tandem.views.source.format import Entries, Unnest, Unnested
 
 Kind = Literal[
-    "boolean", "integer", "float", "string", "enum", "bytes", "date", "timestamp", "local_timestamp", "decimal", "uuid"
+    "boolean",
+    "integer",
+    "float",
+    "string",
+    "enum",
+    "bytes",
+    "date",
+    "timestamp",
+    "local_timestamp",
+    "time_of_day",
+    "duration",
+    "decimal",
+    "uuid",
 ]
 
 _TAKES: Final[dict[Any, frozenset[Kind]]] = {
     bool: frozenset({"boolean"}),
     int: frozenset({"integer"}),
     float: frozenset({"float", "integer"}),
-    Decimal: frozenset({"decimal", "string"}),
+    Decimal: frozenset({"decimal", "string", "integer"}),
     str: frozenset({"string", "enum"}),
     bytes: frozenset({"bytes"}),
     date: frozenset({"date", "string"}),
     datetime: frozenset({"timestamp", "string"}),
+    time: frozenset({"time_of_day", "string"}),
+    timedelta: frozenset({"duration", "string"}),
     UUID: frozenset({"uuid", "string"}),
 }
 _NUMBERS: Final[frozenset[Kind | None]] = frozenset({"float", "integer"})
@@ -109,7 +125,9 @@ def takes(field: Field, kind: Kind | None) -> bool:
     notation = field.notation
     if field.rounding is not None and kind in _NUMBERS:
         return True
-    if notation is not None and ((notation.epoch and kind in _NUMBERS) or (notation.zone and kind == "local_timestamp")):
+    if notation is not None and (
+        ((notation.epoch or notation.unit) and kind in _NUMBERS) or (notation.zone and kind == "local_timestamp")
+    ):
         return True
     return kind in _TAKES.get(field.type, by_value)
 

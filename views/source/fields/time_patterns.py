@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Final
 
+from tandem.views.source.fields.clock_values import clock_time
 from tandem.views.source.fields.iso8601 import OFFSET, offset_of
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.fields.wall_clock import Clock, instant
@@ -34,15 +35,24 @@ _TEXTS: Final = {
 
 
 @lru_cache(maxsize=256)
+def clock_reader(format_: Format) -> Callable[[str], time]:
+    """The function from a text of the pattern to its time of day; it raises Reject."""
+    match_parts = _match(format_)
+
+    def time_of_day(text: str) -> time:
+        parts = match_parts(text)
+        return clock_time(_hour(parts), int(parts.get("M", 0)), int(parts.get("S", 0)), parts.get("f", ""))
+
+    return time_of_day
+
+
+@lru_cache(maxsize=256)
 def pattern_reader(format_: Format, zone: Zone | None, *, dates: bool) -> Callable[[str], datetime | date]:
     """The function from a text of the pattern to its instant, or to its date; it raises Reject."""
-    pattern = re.compile(_with_groups(format_), re.ASCII | re.IGNORECASE)
+    match_parts = _match(format_)
 
     def instant_or_date(text: str) -> datetime | date:
-        match = pattern.fullmatch(text)
-        if match is None:
-            raise Reject("invalid_value", f"not a text of {format_}")
-        parts = {name: part.lower() for name, part in match.groupdict().items()}
+        parts = match_parts(text)
         day = _date(parts)
         if dates:
             return day
@@ -51,6 +61,19 @@ def pattern_reader(format_: Format, zone: Zone | None, *, dates: bool) -> Callab
         return instant(clock, offset, zone)
 
     return instant_or_date
+
+
+def _match(format_: Format) -> Callable[[str], dict[str, str]]:
+    """The function from a text of the pattern to its parts by directive, in lower case; it raises Reject."""
+    pattern = re.compile(_with_groups(format_), re.ASCII | re.IGNORECASE)
+
+    def parts_of(text: str) -> dict[str, str]:
+        match = pattern.fullmatch(text)
+        if match is None:
+            raise Reject("invalid_value", f"not a text of {format_}")
+        return {name: part.lower() for name, part in match.groupdict().items()}
+
+    return parts_of
 
 
 def expression(format_: Format) -> str:

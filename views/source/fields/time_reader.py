@@ -1,7 +1,7 @@
 """One reader of times for all formats: from what a field's value is in its format to a datetime."""
 
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache, partial
 from typing import Any, Final
@@ -10,13 +10,19 @@ import msgspec
 
 from tandem.views.errors import DefinitionError
 from tandem.views.source.event import Field
-from tandem.views.source.fields.epoch_numbers import epoch_time
+from tandem.views.source.fields.clock_values import (
+    duration_of_number,
+    duration_of_text,
+    epoch_time,
+    time_of_number,
+    time_of_text,
+)
 from tandem.views.source.fields.iso8601 import iso8601_time
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.fields.rfc3339 import cut
-from tandem.views.source.fields.time_patterns import pattern_reader
+from tandem.views.source.fields.time_patterns import clock_reader, pattern_reader
 from tandem.views.source.fields.wall_clock import on_wall_clocks
-from tandem.views.source.time_notation import Notation, Zone
+from tandem.views.source.time_notation import CLOCKS, Notation, Zone
 
 _DETAIL_CHARACTERS: Final = 40
 
@@ -26,12 +32,13 @@ ReadTime = Callable[[Any], Any]
 
 def is_time(field: Field) -> bool:
     """Whether a field's texts or numbers are read as times."""
-    return field.type is datetime or (field.notation is not None and field.notation.format is not None)
+    return field.type is datetime or field.type in CLOCKS or (field.notation is not None and field.notation.format is not None)
 
 
 def time_reader(field: Field) -> ReadTime:
     """The reader of a field's times, as its annotations say. Without them, texts are of ISO 8601 with a zone."""
-    read = _reader(field.notation or Notation(), dates=field.type is date)
+    notation = field.notation or Notation()
+    read = _clock_reader(notation, field.type) if field.type in CLOCKS else _reader(notation, dates=field.type is date)
 
     def with_name(value: Any) -> Any:
         try:
@@ -77,6 +84,27 @@ def _reader(notation: Notation, *, dates: bool) -> ReadTime:
             return read(value)
         if zone is not None and isinstance(value, datetime) and value.tzinfo is None:
             return on_wall_clocks(value, zone)
+        return value
+
+    return value_of
+
+
+@lru_cache(maxsize=256)
+def _clock_reader(notation: Notation, kind: type[time] | type[timedelta]) -> ReadTime:
+    """The reader of a time of day or duration."""
+    unit = notation.unit
+    if unit is not None:
+        of_number = time_of_number if kind is time else duration_of_number
+        return lambda value: of_number(value, unit) if _is_number(value) else value
+    of_text: ReadTime = duration_of_text if kind is timedelta else time_of_text
+    if notation.format is not None:
+        of_text = clock_reader(notation.format)
+
+    def value_of(value: Any) -> Any:
+        if isinstance(value, str):
+            return of_text(value)
+        if _is_number(value):
+            raise Reject("wrong_type", 'a number, of which Unit("s"), "ms", "us" or "ns" would say what it is of')
         return value
 
     return value_of

@@ -170,7 +170,7 @@ def _cut_text(value: bytes) -> bytes:
 def _value_leaf(field: Field) -> Rewrite | None:
     if field.type is Decimal:
         return partial(_check_decimal, field.key)
-    if field.arrow == pa.int64():
+    if field.arrow == pa.int64() and not is_time(field):
         return partial(_integer, field.key)
     if not is_time(field):
         return None

@@ -30,6 +30,23 @@ _KINDS: Final[dict[str, Kind]] = {
 }
 EXACT_DECIMAL: Final = "exact-decimal"
 """A logical type of ours: fastavro rounds a value to the schema's precision, half to even."""
+TIME_OF_MILLIS: Final = "time-of-millis"
+TIME_OF_MICROS: Final = "time-of-micros"
+EXACT_DURATION: Final = "exact-duration"
+"""Logical types of ours: fastavro reads a time of -1 ms or 24:00 as a broken value, and a duration as its bytes."""
+TIME_OF_NANOS: Final = "time-since-1970-of-nanos"
+LOCAL_TIME_OF_NANOS: Final = "local-time-of-nanos"
+UUID_OF_BYTES: Final = "uuid-of-bytes"
+"""Further ones, which fastavro 1.13 does not read."""
+_OURS: Final = {
+    "int-time-millis": TIME_OF_MILLIS,
+    "long-time-micros": TIME_OF_MICROS,
+    "long-timestamp-nanos": TIME_OF_NANOS,
+    "long-local-timestamp-nanos": LOCAL_TIME_OF_NANOS,
+    "fixed-duration": EXACT_DURATION,
+    "fixed-uuid": UUID_OF_BYTES,
+}
+_SIZES: Final = {"duration": 12, "uuid": 16}
 # The kinds of values that fastavro returns for logical types. Any other annotation is ignored, as the specification says.
 _ANNOTATED: Final[dict[str, Kind | None]] = {
     "int-date": "date",
@@ -37,12 +54,19 @@ _ANNOTATED: Final[dict[str, Kind | None]] = {
     "long-timestamp-micros": "timestamp",
     "long-local-timestamp-millis": "local_timestamp",
     "long-local-timestamp-micros": "local_timestamp",
-    "int-time-millis": None,
-    "long-time-micros": None,
+    f"int-{TIME_OF_MILLIS}": "time_of_day",
+    f"long-{TIME_OF_MICROS}": "time_of_day",
+    f"fixed-{EXACT_DURATION}": "duration",
     "bytes-exact-decimal": "decimal",
     "fixed-exact-decimal": "decimal",
     "string-uuid": "uuid",
+    f"fixed-{UUID_OF_BYTES}": "uuid",
+    f"long-{TIME_OF_NANOS}": "timestamp",
+    f"long-{LOCAL_TIME_OF_NANOS}": "local_timestamp",
 }
+_AS_WRITTEN: Final[frozenset[Kind | None]] = frozenset({"duration", "time_of_day", "uuid"})
+"""Kinds of values that a field of the physical type reads, too: an int, a str or bytes."""
+_NANOS: Final = ("timestamp-nanos", "local-timestamp-nanos")
 _PHYSICAL: Final = {"string": "bytes", "enum": "int"}
 """Types of the same bytes, of which every value is read, and faster."""
 
@@ -109,6 +133,8 @@ class Projector:
         if field.fields and avro_type["type"] == "record":
             return self.record(field.fields, avro_type, place)
         read, kind = _leaf(avro_type)
+        if self._takes_physical_type(field, kind, avro_type):
+            read, kind = _leaf({**avro_type, "logicalType": None})
         if field.items is not None or field.fields or not takes(field, kind):
             written = avro_type.get("logicalType", avro_type["type"])
             raise DefinitionError(
@@ -118,6 +144,14 @@ class Projector:
         if "name" in read:
             return {**read, "name": self._name()}
         return read if "logicalType" in read else avro_type["type"]  # fastavro reads a type by its name faster
+
+    @staticmethod
+    def _takes_physical_type(field: Field, kind: Kind | None, avro_type: Mapping[str, Any]) -> bool:
+        """Whether a field reads the physical type: an int or Epoch of nanoseconds, a str of a uuid, bytes of a duration."""
+        nanos = avro_type.get("logicalType") in _NANOS
+        if nanos and field.notation is not None and field.notation.epoch is not None:
+            return True
+        return (nanos or kind in _AS_WRITTEN) and not takes(field, kind)
 
     def _physical(self, schema: Any, outer: tuple[str, ...]) -> Any:
         if isinstance(schema, list):
@@ -154,6 +188,8 @@ def _leaf(schema: Mapping[str, Any]) -> tuple[dict[str, Any], Kind | None]:
     logical = kept.pop("logicalType", None)
     if logical == "decimal":
         logical = EXACT_DECIMAL if valid_decimal(schema) else None
+    if schema["type"] != "fixed" or schema["size"] == _SIZES.get(logical or ""):
+        logical = _OURS.get(f"{schema['type']}-{logical}", logical)
     annotated = f"{schema['type']}-{logical}"
     if annotated in _ANNOTATED:
         return {**kept, "logicalType": logical}, _ANNOTATED[annotated]

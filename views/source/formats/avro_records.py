@@ -2,19 +2,36 @@
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import datetime, time, timedelta
 from decimal import Context, Decimal
 from functools import partial
 from io import BytesIO
 from typing import Any, Final
+from uuid import UUID
 
 from fastavro import parse_schema, schemaless_reader
 from fastavro.read import LOGICAL_READERS
 
 from tandem.views.errors import DefinitionError
+from tandem.views.instant import time_of
 from tandem.views.source.event import Event, Field
+from tandem.views.source.fields.clock_values import DAY, duration_of_microseconds, time_of_number
 from tandem.views.source.fields.named_fields import named_fields
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.formats.avro_projection import EXACT_DECIMAL, Projector, closed, has_holes, valid_decimal, without_holes
+from tandem.views.source.formats.avro_projection import (
+    EXACT_DECIMAL,
+    EXACT_DURATION,
+    LOCAL_TIME_OF_NANOS,
+    TIME_OF_MICROS,
+    TIME_OF_MILLIS,
+    TIME_OF_NANOS,
+    UUID_OF_BYTES,
+    Projector,
+    closed,
+    has_holes,
+    valid_decimal,
+    without_holes,
+)
 from tandem.views.source.formats.avro_skip import BrokenItem, check_numbers, each_item, resolved, takes_no_bytes
 
 _DECIMAL_BITS: Final = 4096
@@ -86,6 +103,12 @@ def reader(
     """
     for written in ("bytes", "fixed"):
         LOGICAL_READERS.setdefault(f"{written}-{EXACT_DECIMAL}", _exact_decimal)
+    LOGICAL_READERS.setdefault(f"int-{TIME_OF_MILLIS}", _time_of_millis)
+    LOGICAL_READERS.setdefault(f"long-{TIME_OF_MICROS}", _time_of_micros)
+    LOGICAL_READERS.setdefault(f"fixed-{EXACT_DURATION}", _exact_duration)
+    LOGICAL_READERS.setdefault(f"long-{TIME_OF_NANOS}", _time_of_nanos)
+    LOGICAL_READERS.setdefault(f"long-{LOCAL_TIME_OF_NANOS}", lambda value, *_: _time_of_nanos(value).replace(tzinfo=None))
+    LOGICAL_READERS.setdefault(f"fixed-{UUID_OF_BYTES}", lambda value, *_: UUID(bytes=value))
     parsed, names = parsed_schema(json.loads(schema))
     if listed and parsed["type"] == "record":
         raise DefinitionError(
@@ -132,11 +155,31 @@ def _exact_decimal(data: bytes, schema: Any, _: Any = None) -> Decimal:
     return Decimal(unscaled).scaleb(-schema.get("scale", 0), _DECIMALS)
 
 
+def _time_of_millis(milliseconds: int, *_: Any) -> time:
+    return time_of_number(milliseconds, "ms")
+
+
+def _time_of_micros(microseconds: int, *_: Any) -> time:
+    return time_of_number(microseconds, "us")
+
+
+def _time_of_nanos(nanoseconds: int, *_: Any) -> datetime:
+    return time_of(nanoseconds // 1000)
+
+
+def _exact_duration(data: bytes, *_: Any) -> timedelta:
+    """The duration of months, days and milliseconds; a day has 24 hours. Raises Reject for months."""
+    months, days, milliseconds = (int.from_bytes(data[start : start + 4], "little") for start in (0, 4, 8))
+    if months:
+        raise Reject("invalid_value", f"a duration of {months} months has no exact length")
+    return duration_of_microseconds(days * DAY + milliseconds * 1000)
+
+
 def _decoded(schema: Any, value: bytes) -> Any:
     stream = BytesIO(value)
     try:
         found = schemaless_reader(stream, schema, None)
-    except MemoryError:
+    except (MemoryError, Reject):
         raise
     except UnicodeDecodeError as error:
         raise Reject("utf8", f"a string is not UTF-8: {error.reason}") from error

@@ -1,7 +1,7 @@
 """What the decoder of Protocol Buffers needs Google's protobuf for: the described message type, and events from its messages."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -14,13 +14,25 @@ from google.protobuf.message_factory import GetMessageClass
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.instant import EPOCH
 from tandem.views.source.event import Event, Field
+from tandem.views.source.fields.clock_values import clock_time
 from tandem.views.source.fields.named_fields import Kind, built, fields_to_unnest, item_values, named_fields, takes
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.format import Listed, Parse, Unnest
 
 Read = Callable[[Any], Any]
 
-_TIMESTAMP: Final = "google.protobuf.Timestamp"
+_MESSAGES: Final[dict[str, Kind]] = {
+    "google.protobuf.Timestamp": "timestamp",
+    "google.protobuf.Duration": "duration",
+    "google.type.Date": "date",
+    "google.type.TimeOfDay": "time_of_day",
+}
+_WRAPPERS: Final = frozenset(
+    f"google.protobuf.{kind}Value"
+    for kind in ("Bool", "Bytes", "Double", "Float", "Int32", "Int64", "String", "UInt32", "UInt64")
+)
+"""Messages of one value, with which a field may be absent."""
+_NANOS: Final = 1_000_000_000
 _KINDS: Final[dict[int, Kind]] = {
     FieldDescriptor.CPPTYPE_BOOL: "boolean",
     **dict.fromkeys(
@@ -159,10 +171,13 @@ def _single(field: Field, sent: FieldDescriptor, place: str) -> Read:
     described = sent.message_type
     if described is not None and field.fields and not described.GetOptions().map_entry:
         return _message(field.fields, described, place)
+    if described is not None and described.full_name in _WRAPPERS:
+        wrapped = _single(field, described.fields_by_name["value"], place)
+        return lambda message: wrapped(message.value)
     if field.fields or field.items is not None or not takes(field, _kind(sent)):
         raise _misfit(field, sent, place)
     if described is not None:
-        return lambda timestamp: _time(field.key, timestamp)
+        return partial(_READS[described.full_name], field.key)
     if sent.enum_type is not None:
         names = {number: value.name for number, value in sent.enum_type.values_by_number.items()}
         return lambda number: _name(field.key, number, names)
@@ -171,7 +186,7 @@ def _single(field: Field, sent: FieldDescriptor, place: str) -> Read:
 
 def _kind(sent: FieldDescriptor) -> Kind | None:
     if sent.message_type is not None:
-        return "timestamp" if sent.message_type.full_name == _TIMESTAMP else None
+        return _MESSAGES.get(sent.message_type.full_name)
     if sent.cpp_type == FieldDescriptor.CPPTYPE_STRING:
         return "bytes" if sent.type == FieldDescriptor.TYPE_BYTES else "string"
     return _KINDS[sent.cpp_type]
@@ -192,7 +207,7 @@ def _name(key: str, number: int, names: dict[int, str]) -> str:
 
 
 def _time(key: str, timestamp: Any) -> datetime:
-    if not 0 <= timestamp.nanos < 1_000_000_000:
+    if not 0 <= timestamp.nanos < _NANOS:
         raise Reject("invalid_value", f"field {key}: {timestamp.nanos} nanoseconds are not part of a second")
     try:
         return EPOCH + timedelta(seconds=timestamp.seconds, microseconds=timestamp.nanos // 1000)
@@ -200,3 +215,37 @@ def _time(key: str, timestamp: Any) -> datetime:
         raise Reject(
             "out_of_range", f"field {key}: {timestamp.seconds} seconds since 1970 are not in a year from 1 to 9999"
         ) from None
+
+
+def _duration(key: str, sent: Any) -> timedelta:
+    """The duration, toward zero to the microsecond; seconds and nanoseconds have one sign."""
+    if not -_NANOS < sent.nanos < _NANOS or sent.seconds * sent.nanos < 0:
+        raise Reject("invalid_value", f"field {key}: {sent.nanos} nanoseconds are not part of {sent.seconds} seconds")
+    if abs(sent.seconds) > _MOST_SECONDS:
+        raise Reject("out_of_range", f"field {key}: {sent.seconds} seconds are more than a Duration may have")
+    return timedelta(seconds=sent.seconds, microseconds=int(sent.nanos / 1000))
+
+
+def _date(key: str, sent: Any) -> date:
+    try:
+        return date(sent.year, sent.month, sent.day)
+    except ValueError as error:
+        raise Reject("invalid_value", f"field {key}: not a whole date: {error}") from None
+
+
+def _time_of_day(key: str, sent: Any) -> time:
+    if not 0 <= sent.nanos < _NANOS:
+        raise Reject("invalid_value", f"field {key}: {sent.nanos} nanoseconds are not part of a second")
+    try:
+        return clock_time(sent.hours, sent.minutes, sent.seconds, f"{sent.nanos:09}")
+    except Reject as reject:
+        raise Reject(reject.reason, f"field {key}: {reject.detail}") from reject
+
+
+_MOST_SECONDS: Final = 315_576_000_000
+_READS: Final = {
+    "google.protobuf.Timestamp": _time,
+    "google.protobuf.Duration": _duration,
+    "google.type.Date": _date,
+    "google.type.TimeOfDay": _time_of_day,
+}

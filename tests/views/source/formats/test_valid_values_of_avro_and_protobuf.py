@@ -5,7 +5,7 @@ Avro is written here, from its specification alone; Protocol Buffers by Google's
 
 import struct
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -72,6 +72,9 @@ class Everything(Event):
     fixed: bytes
     money: Annotated[Decimal, Scale(2)]
     key: UUID
+    opens: time
+    closes: time
+    took: timedelta
     items: list[str]
     inner: Inner
     inners: list[Inner]
@@ -102,11 +105,24 @@ TYPES: dict[str, Any] = {
     "fixed": {"type": "fixed", "name": "Four", "size": 4},
     "money": {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2},
     "key": {"type": "string", "logicalType": "uuid"},
+    "opens": {"type": "int", "logicalType": "time-millis"},
+    "closes": {"type": "long", "logicalType": "time-micros"},
+    "took": {"type": "fixed", "name": "Duration", "size": 12, "logicalType": "duration"},
     "items": {"type": "array", "items": "string"},
     "inner": INNER,
     "inners": {"type": "array", "items": "Inner"},
     "maybe": ["null", "long"],
 }
+
+
+def since_midnight(value: time) -> timedelta:
+    return datetime.combine(EPOCH, value, UTC) - EPOCH
+
+
+def duration_bytes(value: timedelta) -> bytes:
+    """No months, then days and milliseconds; a day may as well be in milliseconds."""
+    days = value.days if value.days % 2 == 0 or value.days > 40 else 0
+    return struct.pack("<III", 0, days, (value - timedelta(days=days)) // timedelta(milliseconds=1))
 
 
 def inner_bytes(value: dict[str, Any]) -> bytes:
@@ -129,6 +145,9 @@ WRITE: dict[str, Callable[[Any], bytes]] = {
     "fixed": bytes,
     "money": lambda value: sized(two_complement(int(value.scaleb(2)))),
     "key": lambda value: sized(str(value).encode()),
+    "opens": lambda value: number(since_midnight(value) // timedelta(milliseconds=1)),
+    "closes": lambda value: number(since_midnight(value) // timedelta(microseconds=1)),
+    "took": duration_bytes,
     "items": lambda value: array([sized(each.encode()) for each in value]),
     "inner": inner_bytes,
     "inners": lambda value: array([inner_bytes(each) for each in value]),
@@ -151,6 +170,9 @@ VALUES = st.fixed_dictionaries(
         "fixed": st.binary(min_size=4, max_size=4),
         "money": st.integers(-(10**12) + 1, 10**12 - 1).map(lambda cents: Decimal(cents).scaleb(-2)),
         "key": st.uuids(),
+        "opens": st.times().map(lambda value: value.replace(microsecond=value.microsecond // 1000 * 1000)),
+        "closes": st.times(),
+        "took": st.integers(0, 10**14).map(lambda millis: timedelta(milliseconds=millis)),
         "items": st.lists(TEXT, max_size=5),
         "inner": INNERS,
         "inners": st.lists(INNERS, max_size=4),
@@ -184,6 +206,8 @@ class Message(Event):
     text: str
     raw: bytes
     kind: Literal["a", "b", "c"]
+    took: timedelta
+    opens: time
     numbers: list[int]
     inner: Inner
     inners: list[Inner]
@@ -204,6 +228,8 @@ PROTO: dict[str, tuple[int, str]] = {
     "text": (F.TYPE_STRING, ""),
     "raw": (F.TYPE_BYTES, ""),
     "kind": (F.TYPE_ENUM, ".t.Kind"),
+    "took": (F.TYPE_MESSAGE, ".google.protobuf.Duration"),
+    "opens": (F.TYPE_MESSAGE, ".google.type.TimeOfDay"),
     "numbers": (F.TYPE_INT64, ""),
     "inner": (F.TYPE_MESSAGE, ".t.Inner"),
     "inners": (F.TYPE_MESSAGE, ".t.Inner"),
@@ -213,11 +239,17 @@ PROTO: dict[str, tuple[int, str]] = {
 
 def described() -> tuple[bytes, Any]:
     """The descriptor of Message, and Google's class for it."""
-    from google.protobuf import timestamp_pb2  # noqa: PLC0415
+    from google.protobuf import duration_pb2, timestamp_pb2  # noqa: PLC0415
 
-    stamp = FileDescriptorProto()
+    stamp, length = FileDescriptorProto(), FileDescriptorProto()
     timestamp_pb2.DESCRIPTOR.CopyToProto(stamp)
-    file = FileDescriptorProto(name="t.proto", package="t", syntax="proto3", dependency=[stamp.name])
+    duration_pb2.DESCRIPTOR.CopyToProto(length)
+    clock = FileDescriptorProto(name="google/type/timeofday.proto", package="google.type", syntax="proto3")
+    of_day = clock.message_type.add(name="TimeOfDay")
+    for place, name in enumerate(("hours", "minutes", "seconds", "nanos"), 1):
+        of_day.field.add(name=name, number=place, label=F.LABEL_OPTIONAL, type=F.TYPE_INT32)
+    needed = [stamp, length, clock]
+    file = FileDescriptorProto(name="t.proto", package="t", syntax="proto3", dependency=[each.name for each in needed])
     kinds = file.enum_type.add(name="Kind")
     for place, name in enumerate("abc"):
         kinds.value.add(name=name, number=place)
@@ -233,11 +265,12 @@ def described() -> tuple[bytes, Any]:
         if name == "maybe":
             added.proto3_optional, added.oneof_index = True, 0
     pool = DescriptorPool()
-    for each in (stamp, file):
+    for each in (*needed, file):
         pool.AddSerializedFile(each.SerializeToString())
-    return FileDescriptorSet(file=[stamp, file]).SerializeToString(), GetMessageClass(pool.FindMessageTypeByName("t.Message"))
+    return FileDescriptorSet(file=[*needed, file]).SerializeToString(), GetMessageClass(pool.FindMessageTypeByName("t.Message"))
 
 
+SET_BELOW = ("at", "inner", "inners", "maybe", "kind", "took", "opens")
 DESCRIPTOR, GOOGLE = described()
 PARSE = protobuf(descriptor=DESCRIPTOR, message="t.Message").parser(Message)
 SENT = st.fixed_dictionaries(
@@ -254,6 +287,8 @@ SENT = st.fixed_dictionaries(
         "text": TEXT,
         "raw": st.binary(max_size=20),
         "kind": st.sampled_from("abc"),
+        "took": st.timedeltas(-timedelta(days=3_652_500), timedelta(days=3_652_500)),
+        "opens": st.times(),
         "numbers": st.lists(LONG, max_size=5),
         "inner": INNERS,
         "inners": st.lists(INNERS, max_size=4),
@@ -265,8 +300,13 @@ SENT = st.fixed_dictionaries(
 @settings(max_examples=300, deadline=None)
 @given(SENT)
 def test_protobuf(values: dict[str, Any]) -> None:
-    message = GOOGLE(**{name: value for name, value in values.items() if name not in ("at", "inner", "inners", "maybe", "kind")})
+    message = GOOGLE(**{name: value for name, value in values.items() if name not in SET_BELOW})
     message.at.FromDatetime(values["at"])
+    message.took.FromTimedelta(values["took"])
+    message.opens.SetInParent()
+    shown = values["opens"]
+    message.opens.hours, message.opens.minutes, message.opens.seconds = shown.hour, shown.minute, shown.second
+    message.opens.nanos = shown.microsecond * 1000
     message.kind = "abc".index(values["kind"])
     for of, into in [(values["inner"], message.inner), *((each, message.inners.add()) for each in values["inners"])]:
         into.SetInParent()

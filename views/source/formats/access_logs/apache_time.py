@@ -7,7 +7,7 @@ from typing import Final
 
 from tandem.views.errors import DefinitionError
 from tandem.views.source.event import TIMESTAMP
-from tandem.views.source.fields.epoch_numbers import epoch_time
+from tandem.views.source.fields.clock_values import epoch_time
 from tandem.views.source.fields.time_patterns import expression
 from tandem.views.source.formats.access_logs.log_lines import Slot
 from tandem.views.source.formats.access_logs.log_slots import DIGITS
