@@ -86,7 +86,6 @@ def test_dead_links_end_the_build(site: Path, tmp_path: Path) -> None:
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=200)
         assert done.returncode == code, done.stderr
     assert [target for target in dead if f"'{target}'" not in done.stderr] == []
-    assert "Aborted with 3 warnings" in done.stderr
 
 
 def test_a_folder_of_other_files_is_not_replaced(tmp_path: Path) -> None:
