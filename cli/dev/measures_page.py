@@ -66,6 +66,28 @@ A derived measure over integers, decimals and conditions is computed with intege
   label is `floating_point`, without a bound, if a double is computed in it, or if decimals may be brought to one scale.
 * What fails, such as a division by zero, is null. A branch of `CASE` or `coalesce` that is not taken does not fail.
 
+## Which statistic it is
+
+Of n values that are not null, m is the mean and `m2`, `m3`, `m4` are the central moments: `mk` is the sum of (x - m)^k, divided
+by n. Of a *sample* a sum is divided by n - 1, of a whole *population* by n. Peers differ in what their plain name means:
+
+| here | definition | Spark SQL | DuckDB | pandas |
+| --- | --- | --- | --- | --- |
+| `mean(x)` | `m` | `avg(x)` | `avg(x)` | `x.mean()` |
+| `variance(x)` | sample: `m2 * n / (n - 1)` | `var_samp(x)` | `var_samp(x)` | `x.var()` |
+| `variance(x, population=True)` | population: `m2` | `var_pop(x)` | `var_pop(x)` | `x.var(ddof=0)` |
+| `stddev(x)` | sample: `(m2 * n / (n - 1)) ** 0.5` | `stddev_samp(x)` | `stddev_samp(x)` | `x.std()` |
+| `stddev(x, population=True)` | population: `m2 ** 0.5` | `stddev_pop(x)` | `stddev_pop(x)` | `x.std(ddof=0)` |
+| `skewness(x)` | population: `m3 / m2 ** 1.5` | `skewness(x)` | none: `skewness` is of a sample | none: `skew` is of a sample |
+| `kurtosis(x)` | population, excess: `m4 / m2 ** 2 - 3` | `kurtosis(x)` | `kurtosis_pop(x)` | none: `kurt` is of a sample |
+| `covariance(x, y)` | sample: `cxy * n / (n - 1)` | `covar_samp(x, y)` | `covar_samp(x, y)` | `x.cov(y)` |
+| `covariance(x, y, population=True)` | population: `cxy` | `covar_pop(x, y)` | `covar_pop(x, y)` | `x.cov(y, ddof=0)` |
+| `correlation(x, y)` | Pearson's: `cxy / (m2 * m2y) ** 0.5` | `corr(x, y)` | `corr(x, y)` | `x.corr(y)` |
+
+`cxy` is the sum of (x - m)(y - my), divided by n, over the pairs without null; `m2y` is the second moment of y. One value has no
+variance of a sample: the answer is null. `approx_quantiles` estimates the smallest value that a share of at least q of all values
+does not exceed: DuckDB's `quantile_disc`, which does not interpolate.
+
 ## Names beside those of other systems
 
 A measure has the name of the same function in Spark SQL or DuckDB. The name of an estimate begins with `approx_`, or names its

@@ -1,10 +1,13 @@
 """docs/measures.md equals the measures' code, and what the code states of sizes and subtraction is true."""
 
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]  # it ships no types
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -48,6 +51,31 @@ def test_every_measure_is_on_the_page() -> None:
     for name in sorted(name for name in vars(registry) if not name.startswith("_")):
         assert name in tandem.__all__
         assert any(line.startswith((f"| `{name}(", f"| `class ...({name})")) for line in lines), name
+
+
+X = pd.Series([1.0, 2.0, 4.0, 8.0, 3.0, -5.0])
+Y = pd.Series([2.0, 1.0, 7.0, 7.0, 2.0, 0.5])
+_STATISTICS = markdown().partition("## Which statistic it is")[2].partition("\n## ")[0].splitlines()
+
+
+@pytest.mark.parametrize("line", [line for line in _STATISTICS if line.startswith("| `")])
+def test_each_statistic_is_its_formula_and_what_the_named_peers_compute(line: str) -> None:
+    here, definition, _, of_duckdb, of_pandas = (cell.strip() for cell in line.strip("|").split(" | "))
+    code = [re.findall("`([^`]*)`", cell)[0] for cell in (here, definition)]
+    measure = eval(code[0], vars(registry) | {"x": "f", "y": "d"})
+    n, m2, m3, m4 = len(X), *(((X - X.mean()) ** power).mean() for power in (2, 3, 4))
+    moments = {"n": n, "m": X.mean(), "m2": m2, "m3": m3, "m4": m4, "m2y": Y.var(ddof=0), "cxy": X.cov(Y, ddof=0)}
+    wanted = eval(code[1], moments)
+    view = View(SAMPLES, measures={"m": measure})
+    events = table([{"f": x, "d": Decimal(str(y))} for x, y in zip(X, Y, strict=True)])
+    (row,) = present(view, partial(view, events, Ranges.of({("topic", 0): (0, n)}))).to_pylist()
+    assert row["m"] == pytest.approx(wanted, rel=1e-12)
+    if not of_duckdb.startswith("none"):
+        values = ", ".join(f"({x}, {y})" for x, y in zip(X, Y, strict=True))
+        ((answer,),) = duckdb.connect().execute(f"SELECT {of_duckdb.strip('`')} FROM (VALUES {values}) AS v(x, y)").fetchall()
+        assert answer == pytest.approx(wanted, rel=1e-12)
+    if not of_pandas.startswith("none"):
+        assert eval(of_pandas.strip("`"), {"x": X, "y": Y}) == pytest.approx(wanted, rel=1e-12)
 
 
 def state_bytes(measure: Measure, numbers: int) -> int:
