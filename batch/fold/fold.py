@@ -7,10 +7,10 @@ table. Events that may be duplicates are set apart, and counted by the buckets (
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Final, Literal, get_args
+from typing import Final, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,14 +19,27 @@ from pyspark.sql import SparkSession
 from tandem.batch.fold.accumulator import Accumulator
 from tandem.batch.fold.columns import columns
 from tandem.batch.fold.dropped_positions import read_dropped_positions
+from tandem.batch.fold.fold_job import (
+    VERSION,
+    Beyond,
+    Commits,
+    FoldJob,
+    FoldResult,
+    KeyComparison,
+    Side,
+    StatesFile,
+    TaskCounts,
+    Unlike,
+    ViewFile,
+)
 from tandem.batch.fold.suspects import Decided, SetApart, Suspects, decide, to_all
 from tandem.batch.runtime import spark_jobs
-from tandem.batch.runtime.parquet_writer import TableFile, Written
-from tandem.ledger.delta.location import Location, opened
+from tandem.batch.runtime.parquet_writer import TableFile
+from tandem.ledger.delta.location import opened
 from tandem.ledger.files.file_ranges import EVENTS
 from tandem.ledger.files.scan import scan
 from tandem.ledger.files.splits import Slice
-from tandem.ledger.publish.batch_parts import BatchPart, Windows, starting_within
+from tandem.ledger.publish.batch_parts import starting_within
 from tandem.ledger.stored_states import by_bucket, stored
 from tandem.views.arrow.arrays import from_ipc
 from tandem.views.fingerprint.additive import Apart, joined, with_measures
@@ -41,11 +54,9 @@ from tandem.views.source.log_order import further
 from tandem.views.source.offset_ranges import EMPTY, Partition, Ranges
 from tandem.views.source.source import Source, events_schema, position_columns
 from tandem.views.source.watermark import Maxima, Newest, newest
-from tandem.views.verify.compare import MeasureDifference, compare
+from tandem.views.verify.compare import compare
 from tandem.views.view import View, shared_columns, state_schema
 from tandem.views.windows import WINDOW_COLUMNS
-
-VERSION: Final = "batch_version"
 
 # Large pieces: states of one key are merged within the fold, not after it.
 _SCAN_ROWS: Final = 1 << 20
@@ -55,145 +66,6 @@ _COUNTING: Final = 0
 """The bucket that counts events."""
 _TABLE: Final = "batch_states"
 _APPEND_TIME: Final = "_append_time"
-
-
-Side = Literal["folded", "beyond", "stored", "served", "replayed"]
-"""The origin of states: `folded` and `beyond` come from slices, `stored` are merged with these two; the others are compared."""
-
-Pair = tuple[Side, Side]
-"""Two sides to compare: the answered one, then the one to check it with."""
-
-
-@dataclass(frozen=True)
-class Added:
-    """New measures of a view; the states of its other measures are in the table at `there`."""
-
-    measures: tuple[str, ...]
-    there: Location
-
-
-@dataclass(frozen=True)
-class FoldJob:
-    """What a task needs.
-
-    Args:
-        definitions: the release's files.
-        source: the name of the source.
-        events: the location of the events.
-        views: the locations of the views' tables, by view.
-        scratch: the location of files that tasks leave for each other.
-        dropped: scratch files with the positions of duplicates.
-        suspects: scratch files with the hashes of events that may be duplicates; the fold decides about these.
-        version: the batch version to write; None writes nothing.
-        buckets: the number of tasks that merge.
-        windows: fold only windows that start within these bounds.
-        pairs: the sides to compare, view by view.
-        generations: the ids of the source's topics, the oldest first.
-        added: views of which only these measures are folded; their stored states are those of the other measures.
-    """
-
-    definitions: Mapping[str, bytes] = field(hash=False)
-    source: str
-    events: Location
-    views: Mapping[str, Location] = field(hash=False)
-    scratch: Location
-    dropped: tuple[str, ...]
-    version: int | None
-    buckets: int
-    windows: Windows | None = None
-    pairs: tuple[Pair, ...] = ()
-    generations: tuple[str, ...] = ()
-    added: Mapping[str, Added] = field(default_factory=dict, hash=False)
-    suspects: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Beyond:
-    """A slice that was never served: it is folded, but not compared."""
-
-    part: Slice
-
-
-@dataclass(frozen=True)
-class StatesFile:
-    """A file of a view's table, without the states that `later` parts replace."""
-
-    view: str
-    path: str
-    rows: int
-    later: tuple[BatchPart, ...] = ()
-    side: Side = "stored"
-
-
-@dataclass(frozen=True)
-class Commits:
-    """Files of a realtime table, with partials of views by fingerprint."""
-
-    table: Location
-    paths: tuple[str, ...]
-    fingerprints: Mapping[str, str] = field(hash=False)
-    side: Side = "served"
-
-
-@dataclass(frozen=True)
-class TaskCounts:
-    """What a task counted over `ranges`; suspects are counted without ranges, when they are decided.
-
-    Args:
-        events: events that are not duplicates.
-        further: events, duplicates included, that are not the first of their record.
-        ahead: events, duplicates included, that are ahead of their record's timestamp.
-        off_calendar: events, duplicates included, whose record's timestamp lies outside the calendar.
-        rounded: values of events, duplicates included, that were rounded to the scale of their field.
-        newest: the newest append time of the events, in microseconds since 1970.
-        rejected: by view and reason.
-        maxima: the partitions' newest times.
-    """
-
-    ranges: Ranges
-    events: int
-    further: int
-    ahead: int
-    off_calendar: int
-    rounded: int
-    newest: int | None
-    rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
-    maxima: Maxima = field(hash=False)
-
-
-@dataclass(frozen=True)
-class ViewFile:
-    """A finished file of a view's table."""
-
-    view: str
-    file: Written
-
-
-@dataclass(frozen=True)
-class Unlike:
-    """A view whose new measures have other rows than its other measures: no file was written."""
-
-    view: str
-
-
-@dataclass(frozen=True)
-class KeyComparison:
-    """How two sides of a view differ, measure by measure, for some of its keys."""
-
-    view: str
-    pair: Pair
-    differences: tuple[MeasureDifference, ...]
-
-
-@dataclass(frozen=True)
-class FoldResult:
-    """What all tasks of a fold returned: `unlike` are the views that `Unlike` describes, `decided` counts dropped suspects."""
-
-    counted: tuple[TaskCounts, ...]
-    built: tuple[ViewFile, ...]
-    compared: tuple[KeyComparison, ...]
-    unlike: frozenset[str]
-    decided: Decided
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from tandem.batch.fold import fold
+from tandem.batch.fold import fold_job
 from tandem.batch.fold.duplicates import RepeatedHashes
 from tandem.batch.rebuild.gather_events import EventFiles
 from tandem.batch.rebuild.gather_states import StateFiles
@@ -30,16 +30,16 @@ class BatchViews:
         unlike: views without files, whose new measures have other rows than their other measures.
     """
 
-    files: tuple[fold.ViewFile, ...]
+    files: tuple[fold_job.ViewFile, ...]
     counts: Counts
     rejected: Mapping[str, Mapping[str, int]] = field(hash=False)
     maxima: Maxima = field(hash=False)
     newest: datetime | None
-    differences: Mapping[fold.Pair, Mapping[str, tuple[MeasureDifference, ...]]] = field(hash=False)
+    differences: Mapping[fold_job.Pair, Mapping[str, tuple[MeasureDifference, ...]]] = field(hash=False)
     unlike: frozenset[str] = frozenset()
 
 
-def account(files: EventFiles, states: StateFiles, found: RepeatedHashes, folded: fold.FoldResult) -> BatchViews:
+def account(files: EventFiles, states: StateFiles, found: RepeatedHashes, folded: fold_job.FoldResult) -> BatchViews:
     """Sum up what the tasks counted. Raises Unclosed if more offsets are unaccounted for than the archive's ledger explains."""
     counts, views = _counts(files, found, folded), states.tables
     if files.log.windows is None:
@@ -55,7 +55,7 @@ def account(files: EventFiles, states: StateFiles, found: RepeatedHashes, folded
     )
 
 
-def _counts(files: EventFiles, found: RepeatedHashes, folded: fold.FoldResult) -> Counts:
+def _counts(files: EventFiles, found: RepeatedHashes, folded: fold_job.FoldResult) -> Counts:
     counted, decided = folded.counted, folded.decided
     counts = Counts(
         sum(part.events for part in counted),
@@ -98,7 +98,7 @@ def _newest(archived: ArchivedRange, stamps: Sequence[int]) -> datetime | None:
     return min(nearest_time(max(stamps)), archived.archived_at)
 
 
-def differences(compared: Sequence[fold.KeyComparison], view: str, pair: fold.Pair) -> tuple[MeasureDifference, ...]:
+def differences(compared: Sequence[fold_job.KeyComparison], view: str, pair: fold_job.Pair) -> tuple[MeasureDifference, ...]:
     """The differences of each measure of a view between two sides, summed over all buckets."""
     buckets = [one.differences for one in compared if (one.view, one.pair) == (view, pair)]
     return tuple(plus(*parts) for parts in zip(*buckets, strict=True))

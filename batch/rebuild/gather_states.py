@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tandem.batch.fold import fold
+from tandem.batch.fold import fold_job
 from tandem.batch.rebuild.inputs import Comparison, EarlierStates, ViewTarget
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location
@@ -28,10 +28,10 @@ class StateFiles:
     """
 
     tables: Mapping[str, Location] = field(hash=False)
-    added: Mapping[str, fold.Added] = field(hash=False)
-    merged: tuple[fold.StatesFile, ...]
-    compared: tuple[fold.StatesFile | fold.Commits, ...]
-    pairs: tuple[fold.Pair, ...]
+    added: Mapping[str, fold_job.Added] = field(hash=False)
+    merged: tuple[fold_job.StatesFile, ...]
+    compared: tuple[fold_job.StatesFile | fold_job.Commits, ...]
+    pairs: tuple[fold_job.Pair, ...]
     in_log_order: bool
 
     @property
@@ -52,16 +52,16 @@ def gather_states(tables: Tables, targets: Mapping[str, ViewTarget], comparison:
     )
 
 
-def _added(tables: Tables, targets: Mapping[str, ViewTarget]) -> dict[str, fold.Added]:
+def _added(tables: Tables, targets: Mapping[str, ViewTarget]) -> dict[str, fold_job.Added]:
     """Of each view that gained measures: these, and where its other states are."""
     return {
-        view: fold.Added(target.gained.measures, Location.of(tables, target.gained.there.address(tables, view)))
+        view: fold_job.Added(target.gained.measures, Location.of(tables, target.gained.there.address(tables, view)))
         for view, target in targets.items()
         if target.gained is not None
     }
 
 
-def _merged(tables: Tables, targets: Mapping[str, ViewTarget]) -> Iterator[fold.StatesFile]:
+def _merged(tables: Tables, targets: Mapping[str, ViewTarget]) -> Iterator[fold_job.StatesFile]:
     """The files of the parts that are merged with what is folded. Raises Unreadable."""
     for view, target in targets.items():
         yield from _files(tables, view, target.batch_view, target.merged)
@@ -72,7 +72,7 @@ def _merged(tables: Tables, targets: Mapping[str, ViewTarget]) -> Iterator[fold.
 
 def _compared(
     tables: Tables, targets: Mapping[str, ViewTarget], comparison: Comparison
-) -> Iterator[fold.StatesFile | fold.Commits]:
+) -> Iterator[fold_job.StatesFile | fold_job.Commits]:
     """The files of the states to compare with what is folded. Raises Unreadable."""
     fingerprints = {view: target.batch_view.fingerprint for view, target in targets.items()}
     if comparison.served is not None:
@@ -83,12 +83,12 @@ def _compared(
         yield from _commits(comparison.replayed, fingerprints, "replayed")
 
 
-def _files(tables: Tables, view: str, there: BatchView, parts: tuple[BatchPart, ...]) -> Iterator[fold.StatesFile]:
+def _files(tables: Tables, view: str, there: BatchView, parts: tuple[BatchPart, ...]) -> Iterator[fold_job.StatesFile]:
     """The files of parts of a batch view; each part's states may be replaced by the parts after it."""
     files = files_with_later(tables, there.address(tables, view), parts)
-    yield from (fold.StatesFile(view, file.path, file.rows, later) for file, later in files)
+    yield from (fold_job.StatesFile(view, file.path, file.rows, later) for file, later in files)
 
 
-def _commits(states: EarlierStates, fingerprints: Mapping[str, str], side: fold.Side) -> Iterator[fold.Commits]:
+def _commits(states: EarlierStates, fingerprints: Mapping[str, str], side: fold_job.Side) -> Iterator[fold_job.Commits]:
     for start in range(0, len(states.commits), _COMMITS):
-        yield fold.Commits(states.realtime, states.commits[start : start + _COMMITS], fingerprints, side)
+        yield fold_job.Commits(states.realtime, states.commits[start : start + _COMMITS], fingerprints, side)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tandem.batch.fold.columns import sees_positions
-from tandem.batch.fold.fold import Pair
+from tandem.batch.fold.fold_job import Pair
 from tandem.batch.runtime.parallelism import in_log_order
 from tandem.ledger.delta.location import Location
 from tandem.ledger.log.positions import Position

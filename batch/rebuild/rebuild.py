@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tandem.batch.fold import duplicates, fold
+from tandem.batch.fold import duplicates, fold, fold_job
 from tandem.batch.fold.duplicates import RepeatedHashes
 from tandem.batch.rebuild.account import BatchViews, account
 from tandem.batch.rebuild.gather_events import EventFiles, gather_events
@@ -103,11 +103,11 @@ def refuse_displaced(found: RepeatedHashes, targets: Mapping[str, ViewTarget]) -
 
 def fold_events(
     batch: BatchRun, files: EventFiles, states: StateFiles, found: RepeatedHashes, *, version: int | None, scratch: Location
-) -> fold.FoldResult:
+) -> fold_job.FoldResult:
     """Fold the events that are not duplicates, merge the stored states, and compare both with earlier states. One Spark job."""
     log, slices = files.log, files.slices
     rows = slices.rows + states.merged_rows
-    job = fold.FoldJob(
+    job = fold_job.FoldJob(
         log.release.files,
         log.source.name,
         files.events.place,
@@ -122,5 +122,5 @@ def fold_events(
         added=states.added,
         suspects=found.suspects,
     )
-    items = [*slices.compared, *map(fold.Beyond, slices.beyond), *states.merged, *states.compared]
+    items = [*slices.compared, *map(fold_job.Beyond, slices.beyond), *states.merged, *states.compared]
     return fold.fold(batch.session, job, items)

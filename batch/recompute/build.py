@@ -11,7 +11,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from tandem.batch.fold.duplicates import RepeatedHashes
-from tandem.batch.fold.fold import VERSION
+from tandem.batch.fold.fold_job import VERSION
 from tandem.batch.rebuild.account import BatchViews
 from tandem.batch.rebuild.inputs import Comparison, EarlierStates, LogRange, ViewTarget
 from tandem.batch.rebuild.rebuild import Displaced, rebuild

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from tandem.batch.fold.fold import Pair
+from tandem.batch.fold.fold_job import Pair
 from tandem.batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, Comparison, EarlierStates, LogRange, ViewTarget
 from tandem.batch.rebuild.rebuild import rebuild
 from tandem.batch.recompute import audit

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.batch.fold import fold
+from tandem.batch.fold import fold, fold_job
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location
 from tandem.ledger.files.file_ranges import EVENTS
@@ -224,7 +224,9 @@ def tail_of(tables: Tables, live: Any) -> UncommittedLog:
     return UncommittedLog(task, TICKS, {fingerprint: VIEW}, writer, live, lambda: NOW, state)
 
 
-def in_batch(folder: Path, log: Sequence[Sequence[Told]], start: Position, end: Position, number: int) -> fold.TaskCounts | None:
+def in_batch(
+    folder: Path, log: Sequence[Sequence[Told]], start: Position, end: Position, number: int
+) -> fold_job.TaskCounts | None:
     """What a batch task finds in a range, duplicates that the whole log has left out."""
     whole = deduplicate(TICKS, decode(TICKS, records(log, LOG_START, end)).events).events
     events = decode(TICKS, records(log, start, end)).events
@@ -236,11 +238,11 @@ def in_batch(folder: Path, log: Sequence[Sequence[Told]], start: Position, end: 
     pq.write_table(events, folder / f"events-{number}.parquet")
     pq.write_table(drops, folder / f"drops-{number}.parquet")
     here = Location(str(folder))
-    work = fold.FoldJob(FILES, "ticks", here, {"per_minute": here}, here, (f"drops-{number}.parquet",), None, 1)
+    work = fold_job.FoldJob(FILES, "ticks", here, {"per_minute": here}, here, (f"drops-{number}.parquet",), None, 1)
     (found,) = [
         one
         for _, one in fold._fold(work, Slice(ranges(start, end), (f"events-{number}.parquet",), 0))
-        if isinstance(one, fold.TaskCounts)
+        if isinstance(one, fold_job.TaskCounts)
     ]
     return found
 

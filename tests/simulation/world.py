@@ -46,7 +46,7 @@ import tandem.speed.source.query
 import tandem.speed.source.start_position
 from tandem.batch.archive.copy_task import Copied as CopiedFiles
 from tandem.batch.archive.decode import DecodeResult, Decoding
-from tandem.batch.fold.fold import VERSION, ViewFile
+from tandem.batch.fold.fold_job import VERSION, ViewFile
 from tandem.batch.rebuild.account import BatchViews, refuse_unexplained
 from tandem.batch.rebuild.inputs import SERVED, Comparison, EarlierStates, LogRange, ViewTarget
 from tandem.batch.recompute.estimate import Expected

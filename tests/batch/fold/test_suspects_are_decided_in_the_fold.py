@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.batch.fold import duplicates, fold
+from tandem.batch.fold import duplicates, fold, fold_job
 from tandem.batch.runtime import spark_jobs
 from tandem.ledger.delta.location import Location
 from tandem.ledger.files.identity_hashes import IdentityHash
@@ -74,7 +74,7 @@ def _folds_as_the_kernel_does(tmp_path: Path, *, ids: int, buckets: int, hashes:
     search = duplicates.Search(FILES, "sales", events, scratch)
 
     found = duplicates.find(Tasks(), search, slices, parallelism=2, undecided=True)  # type: ignore[arg-type]
-    job = fold.FoldJob(FILES, "sales", events, {"per_hour": view}, scratch, (), 9, buckets, suspects=found.suspects)
+    job = fold_job.FoldJob(FILES, "sales", events, {"per_hour": view}, scratch, (), 9, buckets, suspects=found.suspects)
     done = fold.fold(Tasks(), job, slices)  # type: ignore[arg-type]
 
     assert (found.duplicates, found.files) == (0, ())
@@ -101,7 +101,7 @@ def test_of_duplicates_in_two_generations_the_one_in_the_older_topic_counts(tmp_
     slices = cut(spans, Ranges.of({(topic, 0): (0, ROWS) for topic in topics}), rows=ROWS // 3)
     search = duplicates.Search(FILES, "sales", events, scratch, topics)
     suspects = duplicates.find(Tasks(), search, slices, parallelism=2, undecided=True).suspects  # type: ignore[arg-type]
-    job = fold.FoldJob(FILES, "sales", events, {"per_hour": view}, scratch, (), 9, 2, generations=topics, suspects=suspects)
+    job = fold_job.FoldJob(FILES, "sales", events, {"per_hour": view}, scratch, (), 9, 2, generations=topics, suspects=suspects)
     done = fold.fold(Tasks(), job, slices)  # type: ignore[arg-type]
 
     assert (done.decided.duplicates, done.decided.conflicts) == (expected.duplicates, expected.conflicts)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tandem.batch.fold import fold
+from tandem.batch.fold import fold, fold_job
 from tandem.batch.rebuild.account import differences as summed
 from tandem.batch.rebuild.gather_states import gather_states
 from tandem.batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, Comparison, EarlierStates, LogRange, ViewTarget
@@ -64,7 +64,7 @@ def folded(
     *,
     version: int | None = None,
     buckets: int = 1,
-) -> dict[fold.Pair, Differences]:
+) -> dict[fold_job.Pair, Differences]:
     """What folding finds beside what it is to be compared with; it writes nothing without a version."""
     release, pairs = log.release, comparison.pairs
     folder = world.folder / f"events-{next(_FILE)}"
@@ -73,17 +73,17 @@ def folded(
     pq.write_table(events, folder / "events.parquet")
     here = Location(str(folder))
     stored = gather_states(world.tables, targets, comparison)
-    work = fold.FoldJob(release.files, SOURCE, here, stored.tables, here, (), version, buckets, pairs=pairs)
+    work = fold_job.FoldJob(release.files, SOURCE, here, stored.tables, here, (), version, buckets, pairs=pairs)
     ends = (log.start, comparison.end(log.cut), log.cut)
     parts = [Slice(ranges(*part), ("events.parquet",), 0) for part in pairwise(ends)]
-    items = [parts[0], fold.Beyond(parts[1]), *stored.merged, *stored.compared]
+    items = [parts[0], fold_job.Beyond(parts[1]), *stored.merged, *stored.compared]
     held: dict[int, list[Any]] = {bucket: [] for bucket in range(buckets)}
     for item in items:
         for bucket, value in fold._fold(work, item):
             held[bucket].append(value)
     built = [one for values in held.values() for one in fold._merge_bucket(work, iter(values))]
-    assert version is not None or not [one for one in built if isinstance(one, fold.ViewFile)]
-    compared = [one for one in built if isinstance(one, fold.KeyComparison)]
+    assert version is not None or not [one for one in built if isinstance(one, fold_job.ViewFile)]
+    compared = [one for one in built if isinstance(one, fold_job.KeyComparison)]
     return {pair: {name: summed(compared, name, pair) for name in targets} for pair in pairs}
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tandem.batch.fold.fold import VERSION
+from tandem.batch.fold.fold_job import VERSION
 from tandem.batch.runtime import delta_commits
 from tandem.batch.runtime.parquet_writer import TableFile
 from tandem.batch.verify import oracle_sample
