@@ -80,8 +80,9 @@ def test_commands_that_need_the_repository_say_so(installed: Copy) -> None:
 
 
 def test_an_example_means_what_it_means_in_the_checkout(installed: Copy) -> None:
-    found = json.loads(installed.run("tandem", "check", "--json"))
-    assert Path(found["project"]).is_relative_to(installed.site)
+    example = str(installed.site / "tandem" / "examples" / "web")
+    found = json.loads(installed.run("tandem", "check", "--project", example, "--json"))
+    assert Path(found["project"]) == Path(example)
     assert Path(found["settings"]["state"]).is_relative_to(installed.home)
     views = load(EXAMPLES / "web").views
     assert {name: view["fingerprint"] for name, view in found["views"].items()} == {
