@@ -104,7 +104,7 @@ def test_choices_are_in_the_address_and_a_reload_shows_the_same_page(open_page: 
     page = settled(open_page("#/views/page_traffic"))
     page.get_by_role("link", name="/docs").first.click()
     page.get_by_label("realtime part").check()
-    page.get_by_role("checkbox", name="bytes").uncheck()
+    page.get_by_role("form", name="What is shown").get_by_role("checkbox", name="bytes").uncheck()
     page.get_by_role("button", name="hits").click()
     page.get_by_label("range").select_option("6h")
     expect(page.get_by_role("table")).to_contain_text("layer speed alone")
