@@ -1,6 +1,7 @@
 """`verify` finds whether both paths and the published answers agree; it leaves nothing behind."""
 
 import json
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,16 @@ from pyspark.sql import SparkSession
 from tandem.batch.archive import archive
 from tandem.batch.recompute import recompute
 from tandem.batch.verify.oracle_sample import Sampled
-from tandem.batch.verify.replay_compare import ReplayComparison
+from tandem.batch.verify.replay_compare import Agreement, ReplayComparison
 from tandem.cli.__main__ import main
 from tandem.cli.batch import verify
 from tandem.infra import kafka
+from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.audits import AuditFigures
 from tandem.ledger.publish.publications import Publications
-from tests.batch.shop import Shop, records, together, truth
+from tandem.speed.source.archive_replay import ReplayedArchive
+from tests.batch.shop import DEFINITIONS, MALFORMED, Log, Shop, records, together, truth
 from tests.stack import new_topic
 
 
@@ -57,6 +61,30 @@ def test_no_comparison_is_no_success() -> None:
     assert sampled(3, left_out=("own",))[0] == f"{told}it evaluates none of the measures"
 
 
+@pytest.mark.parametrize("counted", ["ahead", "rounded"])
+def test_layers_that_count_the_same_events_otherwise_disagree(counted: str) -> None:
+    def source_with(batch: Counts, speed: Counts) -> verify._Verified:
+        replayed, agreement = ReplayedArchive(1, speed, {}), Agreement(batch, {}, ())
+        return verify._Verified("sales", LOG_START, replayed, agreement, Counts(events=3), {}, ())
+
+    once, twice = (Counts.from_json({"events": 3, counted: number}) for number in (1, 2))
+    assert source_with(once, once).agrees
+    assert not source_with(once, twice).agrees
+    assert not source_with(twice, once).agrees
+
+
+def with_rates(log: Log) -> Log:
+    """The log with a rate in each sale, of which every second has a digit too many."""
+    numbered = count()
+
+    def with_rate(value: bytes | None) -> bytes | None:
+        if value is None or value in MALFORMED or b"rate" in value:
+            return value
+        return (b'{"rate":2.675,' if next(numbered) % 2 else b'{"rate":2.5,') + value[1:]
+
+    return {partition: [with_rate(value) for value in values] for partition, values in log.items()}
+
+
 @pytest.mark.broker
 def test_both_paths_and_the_published_answers_agree(
     broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -64,11 +92,15 @@ def test_both_paths_and_the_published_answers_agree(
     shop = Shop.open(broker, new_topic(broker), tmp_path)
     with (tmp_path / "tandem.toml").open("a") as settings:
         settings.write("[speed]\nmax_events = 60\n")
-    one = records(1, 100)
+    rate = 'rate: Annotated[Decimal, Scale(2, rounding="half_even")]'
+    imports = "from datetime import datetime\nfrom decimal import Decimal\nfrom typing import Annotated"
+    rounding = DEFINITIONS.replace("cents: int", f"cents: int\n    {rate}").replace("import Event", "import Event, Scale")
+    shop.define(rounding.replace("from datetime import datetime", imports))
+    one = with_rates(records(1, 100))
     shop.sell(one)
     archive.run(shop.run("archive"), shop.project)
     recompute.run(shop.run("recompute"), shop.project)
-    two = records(2, 60, known=[value for values in one.values() for value in values])
+    two = with_rates(records(2, 60, known=[value for values in one.values() for value in values]))
     shop.sell(two)
     archive.run(shop.run("archive"), shop.project)
     recompute.run(shop.run("recompute"), shop.project)
@@ -79,11 +111,13 @@ def test_both_paths_and_the_published_answers_agree(
     assert main(["verify", "--all", "--json", "--project", str(tmp_path)]) == 0
     found = json.loads(capsys.readouterr().out)
     sales, expected = found["sources"]["sales"], truth(together(one, two))
+    expected_roundings = sum(b"2.675" in (value or b"") for values in together(one, two).values() for value in values)
     assert found["agree"]
     assert sales["batches"] == 4  # two of each run, since a micro-batch holds what was counted together
     for counts in sales["counts"].values():
         assert (counts["events"], counts["duplicates"]) == (expected.events, expected.duplicates)
         assert sum(counts["quarantined"].values()) == expected.quarantined
+        assert counts["rounded"] == expected_roundings
     between = {tuple(each["between"]) for each in sales["compared"]}
     assert between == {("speed", "batch"), ("published", "batch"), ("published", "speed")}
     assert {each["view"] for each in sales["compared"]} == {"per_hour", "refunds"}
