@@ -195,6 +195,11 @@ class SourceDescribedDocument(BaseModel):
     fields: list[EventFieldDocument]
     event_time: str
     identity: list[str] = Field(description="The fields that identify duplicates; empty if every record counts.")
+    identity_spans: str | None = Field(
+        description="With `event_time`, events of one identity are duplicates if their event times are equal, too; with "
+        "`any_time`, at any event time. Null without an identity.",
+        examples=["event_time", "any_time"],
+    )
     idempotency_key: bool = Field(description="Whether `Idempotency-Key` is accepted: a repeated request counts once.")
     dedup_window_s: float = Field(
         description="Seconds during which answers drop duplicates immediately; a recompute drops all duplicates."

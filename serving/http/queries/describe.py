@@ -197,6 +197,7 @@ def source(project: Project, of: Source, principal: Principal) -> SourceDescribe
         fields=[_field(one) for one in event_fields(of.event)],
         event_time=of.event_time,
         identity=list(of.identity),
+        identity_spans=of.identity_spans if of.identity else None,
         idempotency_key=IDEMPOTENCY_KEY in of.identity,
         dedup_window_s=of.dedup_window.total_seconds(),
         key=of.key,

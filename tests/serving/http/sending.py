@@ -20,7 +20,7 @@ hits = Source(topic="{hits}", event=Hit, event_time="moment", key="page")
 keyed = Source(topic="{keyed}", event=Hit, event_time="moment", key="bytes", identity=("_idempotency_key",))
 bundles = Source(topic=("{bundles}", "{others}"), event=Hit, event_time="moment",
     max_events_per_record=3, identity=("bytes", "_idempotency_key"))
-told = Source(topic="{told}", event=Hit, event_time="moment", identity=("bytes",),
+told = Source(topic="{told}", event=Hit, event_time="moment", identity=("bytes",), identity_spans="any_time",
     record_filter=by_header("type", "order", "refund"))
 cheap = Source(topic="{told}", event=Hit, event_time="moment", record_filter=by_field("price", "0.10"))
 lines = Source(topic="{lines}", event=Hit, event_time="moment", decoder=csv(columns=("moment", "page", "bytes", "price")))

@@ -243,6 +243,8 @@ def test_sources_are_described(asker: Asker, log: Log) -> None:
     told = {one["name"]: one for one in asker.get("/sources").json()["sources"]}
     assert list(told) == ["hits", "keyed", "bundles", "told", "cheap", "lines"]
     assert (told["keyed"]["idempotency_key"], told["hits"]["idempotency_key"]) == (True, False)
+    spans = {name: told[name]["identity_spans"] for name in ("hits", "keyed", "bundles", "told")}
+    assert spans == {"hits": None, "keyed": "event_time", "bundles": "event_time", "told": "any_time"}
     assert told["told"]["kinds"] == ["order", "refund"]
     assert told["bundles"] == asker.get("/sources/bundles").json()
     assert (told["bundles"]["topics"], told["bundles"]["max_events_per_record"]) == (
