@@ -105,7 +105,7 @@ class ProgressRecorder:
         if told.name is None:
             return
         release, source, _ = told.name.split()
-        self.heart.looked(int(release), source)
+        self._record_look(int(release), source)
         if not told.numInputRows:
             return
         with self._lock:
@@ -126,14 +126,19 @@ class ProgressRecorder:
     def idle(self, query: str) -> None:
         """Record that the query with this id polled the log and found no new records."""
         if known := self._queries.get(query):
-            self.heart.looked(*known)
+            self._record_look(*known)
 
     def waits(self, waiting: WaitingSource) -> None:
-        """Record that a source waits, or waits for another reason."""
+        """Record that a source waits, or still waits: then for this reason, since the time that is recorded."""
         self.heart.waits(waiting.release, waiting.source, waiting.why)
         with self._lock:
-            self._waiting[waiting.release, waiting.source] = waiting
+            earlier = self._waiting.get((waiting.release, waiting.source), waiting)
+            self._waiting[waiting.release, waiting.source] = msgspec.structs.replace(waiting, since=earlier.since)
             self._write()
+
+    def _record_look(self, release: int, source: str) -> None:
+        self.heart.looked(release, source)
+        self.goes_on(release, source)
 
     def goes_on(self, release: int, source: str) -> None:
         """Record that a source is followed again."""

@@ -82,7 +82,8 @@ def run(
     * `hot`: the hot tail (`serving.hot`) of a server on this machine, null without one: how many offsets it counts `ahead` of
       the commits, why it stands `aside` if so, the `views_aside` with what each needs, the number of `compared` views and of
       `mismatched` rows, which must be 0, and its `bytes` of memory.
-    * `waiting`: since when and why the speed layer waits for a broker that does not answer.
+    * `waiting`: since when and why the speed layer waits: a broker or schema registry does not answer, or the registry lacks a
+      schema to which another one refers.
     * `until_loss`: `seconds` and `offsets` until the topic's retention may delete records that are not archived, null without
       a limit or a backlog; the number of `lost` offsets; and a `warning`, if any.
     * `gaps`: the losses that `archive` has recorded, each with its name, and a `warning` that explains how to continue until a
@@ -327,8 +328,7 @@ def _shown(document: dict[str, Any]) -> str:
     ]
     problems += [gap["warning"] for source in document["sources"].values() for gap in source["gaps"] if gap["warning"]]
     problems += [
-        f"{one['source']}: the speed layer has been waiting for the broker since {one['since']}: {one['why']}"
-        for one in document["waiting"]
+        f"{one['source']}: the speed layer has been waiting since {one['since']}: {one['why']}" for one in document["waiting"]
     ]
     number = document["publication"]
     problems += _late_lines(document)

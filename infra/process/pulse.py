@@ -24,8 +24,8 @@ class SourceLoop(msgspec.Struct, frozen=True):
     """One source of one release in the speed layer.
 
     * `looked`: when it last reached the end of the log or committed; None before the first time.
-    * `moved`: the newest time at which it did either, began, or polled a broker that it waits for.
-    * `waits`: the broker's error while it waits for a broker, else empty.
+    * `moved`: the newest time at which it did either, began, or polled the broker or registry that it waits for.
+    * `waits`: the error while it waits for a broker or a schema registry, else empty.
     """
 
     release: int
@@ -102,7 +102,7 @@ class Heart:
             self._set(SourceLoop(release, source, now, now))
 
     def waits(self, release: int, source: str, why: str) -> None:
-        """A source that is followed has asked a broker that does not answer."""
+        """A source that is followed has polled a broker or a schema registry that does not answer."""
         if before := self._loops.get((release, source)):
             self._set(SourceLoop(release, source, self.clock(), before.looked, why))
 

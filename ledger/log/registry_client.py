@@ -102,8 +102,8 @@ class RegistryClient:
                 part = self._ask(key.registry, path, absent=_NO_VERSION)
                 if part is None:
                     raise RegistryAway(
-                        f"{key.registry} does not have version {version} of {reference['subject']!r}, to which "
-                        f"schema {key.id} refers"
+                        f"the schema registry {key.registry} does not have version {version} of {reference['subject']!r}, to "
+                        f"which schema {key.id} refers; register it again"
                     )
                 add(part.get("references") or ())
                 texts[name] = str(part.get("schema", ""))

@@ -211,8 +211,8 @@ def _moves(signs: Signs, beat: Beat, *, now: datetime, bounds: StuckBounds) -> _
     waits = [loop for loop in beat.loops if loop.waits]
     if waits:
         longest = min(waits, key=lambda loop: loop.looked or loop.moved)
-        why = f"source '{longest.source}' is waiting for its broker: {longest.waits}"
-        return "stuck", True, longest.looked or longest.moved, why, "it continues when the broker answers"
+        why = f"source '{longest.source}' is waiting: {longest.waits}"
+        return "stuck", True, longest.looked or longest.moved, why, "it continues by itself once the cause is gone"
     if beat.looked is None:
         began = [loop.moved for loop in beat.loops if loop.looked is None]
         return _starting(signs, min(began, default=beat.at), now=now, bounds=bounds)

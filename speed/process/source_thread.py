@@ -67,12 +67,14 @@ class Wait:
         return None
 
     def for_registry(self, error: RegistryAway) -> None:
-        """Wait before the next try, or until `stop` is set. Nothing is lost: the records stay in the log."""
+        """Wait before the next try, or until `stop` is set. Nothing is lost: the records stay in the log.
+
+        The wait is recorded until a micro-batch succeeds: without one nobody knows whether the registry answers now.
+        """
         since = self.around.now().isoformat(timespec="seconds")
         self.around.warn(f"source '{self.source.name}': {error}; asking again in {_REGISTRY_PAUSE_S:g} s")
         self.around.recorder.waits(WaitingSource(self.release, self.source.name, since, str(error)))
         self.stop.wait(_REGISTRY_PAUSE_S)
-        self.around.recorder.goes_on(self.release, self.source.name)
 
     def until_there(self, error: kafka.NoBroker) -> None:
         """Return when the broker answers for the source's topics again, or `stop` is set.
@@ -194,6 +196,7 @@ class Worker:
                 self._follow.stop()
         except BaseException as error:  # noqa: BLE001 - with a Spark that died, stopping fails, too
             self.error = self.error or error
+        around.recorder.goes_on(self.release.number, self.source)
         around.recorder.heart.ends(self.release.number, self.source)
 
 

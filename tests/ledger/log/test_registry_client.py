@@ -104,12 +104,12 @@ def test_only_the_registrys_own_word_says_that_there_is_no_schema(server: Schema
     with pytest.raises(RegistryAway, match=r"/wrong answered 404 for /schemas/ids/8; is the address that of a registry's API\?"):
         RegistryClient(RegistrySettings()).fetch(SchemaKey(f"{server.address}/wrong", "AVRO", "8"))
     server.add(9, MONEY, references=[{"name": "a", "subject": "a b", "version": 3}])
-    with pytest.raises(RegistryAway, match="does not have version 3 of 'a b', to which schema 9 refers"):
+    with pytest.raises(RegistryAway, match="does not have version 3 of 'a b', to which schema 9 refers; register it"):
         fetch(server, "9")
     assert server.asked[-1] == "/subjects/a%20b/versions/3"
     server.add("a b/2", MONEY)
     assert server.answer("/subjects/a%20b/versions/3", None)[1]["error_code"] == 40402
-    with pytest.raises(RegistryAway, match="does not have version 3 of 'a b', to which schema 9 refers"):
+    with pytest.raises(RegistryAway, match="does not have version 3 of 'a b', to which schema 9 refers; register it"):
         fetch(server, "9")
 
 

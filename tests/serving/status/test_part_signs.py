@@ -99,7 +99,7 @@ def test_a_part_started_by_hand_is_known_by_its_pulse(tmp_path: Path) -> None:
     heart.waits(1, "hits", "no broker at 127.0.0.1:1")
     found = state_of(tmp_path)
     assert (found.state, found.red) == ("stuck", True)
-    assert found.why == "source 'hits' is waiting for its broker: no broker at 127.0.0.1:1"
+    assert found.why == "source 'hits' is waiting: no broker at 127.0.0.1:1"
     heart.ends(1, "hits")
     beaten = pulse.read(tmp_path, "speed")
     assert beaten is not None
