@@ -95,12 +95,17 @@ class Format:
         for what, several in {**_PARTS_OF_DATE, "hour": "HI", "zone": "zZ"}.items():
             if len(chosen := [name for name in names if name in several]) > 1:
                 raise DefinitionError(f"{self}: %{chosen[0]} and %{chosen[1]} both give the {what}")
-        if not {"H", "I"} & set(names) or _DATE & set(names):
+        if not {"H", "I"} & set(names) or self.has_date:
             self.check_date()
         if ("I" in names) != ("p" in names):
             raise DefinitionError(f"{self}: %I, an hour from 1 to 12, goes with %p, which is AM or PM")
         if re.search(r"%f%[YymdejHIMS]", self.plain):
             raise DefinitionError(f"{self}: digits follow %f directly, which has any number of digits")
+
+    @property
+    def has_date(self) -> bool:
+        """Whether a directive gives a part of a date."""
+        return bool(_DATE & set(self.directives))
 
     def check_date(self) -> None:
         """Raise DefinitionError for a pattern that does not give a whole date."""

@@ -96,6 +96,6 @@ def test_other_formats_refuse_to_escape(asker: Asker, media: str) -> None:
 def test_the_page_requests_escaping_wherever_it_saves_csv() -> None:
     folder = Path(__file__).parents[4] / "serving" / "page"
     saving = {path.name: path.read_text("utf-8") for path in folder.rglob("*.js") if "text/csv" in path.read_text("utf-8")}
-    assert set(saving) == {"downloads.js", "sql.js"}
+    assert set(saving) == {"downloads.js"}
     for text in saving.values():
         assert all("escape_formulas=true" in line for line in text.splitlines() if "text/csv" in line)

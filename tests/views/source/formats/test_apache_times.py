@@ -1,13 +1,13 @@
 """Times of Apache's `%{...}t`: what strftime and httpd's numbers write is read back, by the clock of the test."""
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, time, timedelta, timezone
 from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem import Event, Format, Source, Zone, apache
+from tandem import Event, Format, Zone, apache
 from tandem.views.errors import DefinitionError
 from tandem.views.source.fields.reasons import Reject
 
@@ -87,7 +87,19 @@ def test_begin_and_end_are_two_times() -> None:
 )
 def test_what_is_no_time_is_refused(format_: str, says: str) -> None:
     with pytest.raises(DefinitionError, match=says):
-        Source(topic="access", event=Hit, event_time="time", decoder=apache(format=format_))
+        apache(format=format_).parser(Hit)
+
+
+class AtNoon(Event):
+    time: time
+    status: int
+
+
+def test_a_time_of_day_is_read_by_the_servers_pattern() -> None:
+    assert read("%{%I:%M:%S %p}t %>s", AtNoon, "01:05:03 pm 200").time == time(13, 5, 3)
+    for whole in ("%{%F %T}t", "%{%T %z}t"):
+        with pytest.raises(DefinitionError, match="have a date or a zone: declare it as datetime"):
+            apache(format=f"{whole} %>s").parser(AtNoon)
 
 
 @pytest.mark.parametrize("line", ["2015-05-17T10:05:03 200", "2015-13-17T10:05:03+0000 200", "x 200", "2015-05-17T10:05:03+0000"])

@@ -7,7 +7,7 @@ possessive wherever the next literal ends a value, so that no crafted line makes
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, time
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from tandem.views.source.event import Event, Field
 from tandem.views.source.fields.named_fields import builder, named_fields
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.fields.text_values import Read, check_text, reader, with_damage
-from tandem.views.source.fields.time_patterns import pattern_reader
+from tandem.views.source.fields.time_patterns import clock_reader, pattern_reader
 from tandem.views.source.format import Parse
 from tandem.views.source.time_notation import Format
 
@@ -169,7 +169,7 @@ def _reader(field: Field, slot: Slot) -> Read | None:
     """The function from a logged text to the field's value; None if the text is the value."""
     if field.items is not None:
         return _list_reader(field, slot)
-    if slot.format is not None and field.type in (datetime, date) and not (field.notation and field.notation.format):
+    if slot.format is not None and field.type in (datetime, date, time) and not (field.notation and field.notation.format):
         return reader(field, _time_reader(field, slot.format), empty=slot.empty)
     read = slot.read if slot.read is not None and field.arrow == slot.type and field.notation is None else None
     if read is not None and slot.zero is not None and not field.optional:
@@ -185,6 +185,11 @@ def _reader(field: Field, slot: Slot) -> Read | None:
 
 def _time_reader(field: Field, format_: Format) -> Read:
     """The reader of a time in the server's format, in the field's zone if the format has none."""
+    if field.type is time:
+        if format_.has_date or {"z", "Z"} & set(format_.directives):
+            raise DefinitionError(f"field {field.key}: the log's times, {format_}, have a date or a zone: declare it as datetime")
+        return clock_reader(format_)
+    format_.check_date()
     zone = field.notation.zone if field.notation else None
     if zone is None and field.type is datetime and not {"z", "Z"} & set(format_.directives):
         raise DefinitionError(
