@@ -96,7 +96,7 @@ def run(
     exact values: decimals and integers of any size with all digits, and NULL.
 
     One line on stderr states how many records of the log are not counted yet, and whether the broker or the speed layer is
-    dead or stuck.
+    dead or stuck. It also names offsets that wait behind a transaction that has been open for more than a minute.
     """
     if last_ is not None and (from_, to, one) != (None, None, False):
         raise BadSelection("--last cannot be combined with --from, --to or --one")
@@ -126,9 +126,9 @@ def run(
         between, one = last(reader.view(view), parse_span(last_), now=datetime.now(UTC)), True
     keys = parse_keys(reader.view(view), key or [])
     answer = given(reader.answer(view, keys=keys, between=between, one=one, layer=counted, limit=None if choice.order else limit))
-    if asked is not None and (told := warning(settings, reader.snapshot(), asked.ends())) is not None:
-        call.say(f"tandem: {told}")
     now = datetime.now(UTC)
+    if asked is not None and (told := warning(settings, reader.snapshot(), asked.ends(), now=now)) is not None:
+        call.say(f"tandem: {told}")
     table, rows = choice.of(answer)
     cells = _cells(rows)
     if zone is not None:

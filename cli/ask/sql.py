@@ -38,7 +38,7 @@ def run(
 
     Each statement runs in its own process, which can read only the views that the statement names. See docs/sql.md. One line
     on stderr states how many records of their logs are not counted yet, and whether the broker or the speed layer is dead or
-    stuck.
+    stuck. It also names offsets that wait behind a transaction that has been open for more than a minute.
     """
     limits = StatementLimits(seconds=seconds, memory=memory * MIB, rows=rows, bytes=memory * MIB)
     how = format_of(call, format_, out)
@@ -61,6 +61,7 @@ def run(
         found = ask(sandbox, views, sys.stdin.read() if statement is None else statement)
     sources = {views.views()[name].source.name for name in found.provenance}
     ends = {source: end for source, end in asked.ends().items() if source in sources}
-    if (told := warning(settings, views.store.pinned().snapshot, ends)) is not None:
+    now = datetime.now(UTC)
+    if (told := warning(settings, views.store.pinned().snapshot, ends, now=now)) is not None:
         call.say(f"tandem: {told}")
-    return output(call, row_output(found, datetime.now(UTC)), how, out)
+    return output(call, row_output(found, now), how, out)

@@ -38,11 +38,11 @@ class LogAsked:
         self._found: Future[dict[str, LogEnd]] = Future()
         Thread(target=self._ask, args=(settings, list(sources)), name="log-ends", daemon=True).start()
 
-    def ends(self, *, seconds: float = PATIENCE_S) -> dict[str, Position]:
+    def ends(self, *, seconds: float = PATIENCE_S) -> "dict[str, LogEnd]":
         """The end of the log by source; waits at most this many seconds, and leaves out sources that are unknown by then."""
         wait([self._found], timeout=seconds)
         found = self._found.result() if self._found.done() else {}
-        return {source: end.position for source, end in found.items() if end.position is not None}
+        return {source: end for source, end in found.items() if end.position is not None}
 
     def _ask(self, settings: Settings, sources: list[Source]) -> None:
         try:
@@ -53,10 +53,15 @@ class LogAsked:
             self._found.set_result({})
 
 
-def warning(settings: Settings, snapshot: Snapshot, ends: Mapping[str, Position]) -> str | None:
-    """A note for an answer: how many records of these logs it does not count yet, and which part is dead or stuck."""
-    left = uncounted(snapshot, ends)
+def warning(settings: Settings, snapshot: Snapshot, ends: "Mapping[str, LogEnd]", *, now: datetime) -> str | None:
+    """A note for an answer: how many records of these logs it does not count yet, and which part is dead or stuck.
+
+    Also what waits behind transactions that have been open for longer than usual: the logs' ends do not count it.
+    """
+    left = uncounted(snapshot, {source: end.position for source, end in ends.items() if end.position is not None})
     waiting = [f"up to {counted(left, 'record')} {'waits' if left == 1 else 'wait'} to be counted"] if left else []
+    blocked = {each.place: each for end in ends.values() for each in end.blocked}  # sources may share a topic
+    waiting += [warned for each in blocked.values() if (warned := each.warning(now)) is not None]
     return "; ".join([*waiting, *_standing_still(settings)]) or None
 
 
