@@ -86,7 +86,7 @@ def decode(session: SparkSession, work: Decoding, slices: Sequence[Slice], schem
     """
     result = total(spark_jobs.each(session, partial(_decode_slice, work.with_schemas(schemas)), slices))
     if result.missing:
-        schemas.fetch(sorted(result.missing))
+        schemas.fetch(sorted(result.missing), source=work.source)
         result = total(spark_jobs.each(session, partial(_decode_slice, work.with_schemas(schemas)), slices))
     return result
 

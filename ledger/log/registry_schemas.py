@@ -6,6 +6,7 @@ registry is needed. Only records of the log decide that: a value that is not in 
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ import pyarrow as pa
 from tandem.infra.settings import RegistrySettings, Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.journal import Journal, JournalSnapshot, Row
-from tandem.ledger.log.registry_client import RegistryClient
+from tandem.ledger.log.registry_client import RegistryAway, RegistryClient
 from tandem.views.decode.sample_records import as_records
 from tandem.views.decode.schema_ids import dump_schemas, load_schemas, missing_schemas, needs_registry, with_schemas
 from tandem.views.project.project import SCHEMAS_FILE
@@ -30,6 +31,10 @@ _AGAIN_S: Final = 1.0
 """A registry of several servers may not have a new schema on all of them yet: ids that it does not have are asked for twice."""
 _ROUND: Final = 100
 """The most ids that are asked for before their answers are stored: values of another format may look like any number of ids."""
+
+
+class TooManyUnknownIds(RegistryAway, code="registry-ids-unknown"):
+    """Records name more ids that their registry does not have than `registry.max_unknown_ids`. Their source waits."""
 
 
 @dataclass
@@ -67,12 +72,35 @@ class RegistrySchemas:
         if self._journal is not None:
             self._add(_schemas_of(self._journal.read()))
 
-    def fetch(self, missing: Iterable[SchemaKey]) -> None:
-        """Fetch what neither memory nor the journal has, and add it to both. Raises RegistryAway, Unreadable, Unwritable."""
+    def fetch(self, missing: Iterable[SchemaKey], *, source: str) -> None:
+        """Fetch what neither memory nor the journal has, and add it to both; `source` names these schemas.
+
+        Raises RegistryAway, Unreadable, Unwritable, TooManyUnknownIds. What was fetched before stays.
+        """
         self.load()
         wanted = [key for key in missing if key not in self._known]
         for start in range(0, len(wanted), _ROUND):
-            self._keep(self._ask(wanted[start : start + _ROUND]))
+            answers = self._ask(wanted[start : start + _ROUND])
+            beyond = self._surplus(answers)
+            self._keep({key: answer for key, answer in answers.items() if key not in beyond})
+            if beyond:
+                most, first = self.settings.max_unknown_ids, beyond[0]
+                raise TooManyUnknownIds(
+                    f"source '{source}': its records name more than {most} ids that {first.registry} does not have, the bound of "
+                    f"`registry.max_unknown_ids`; the next is {first.id}: register its schema, correct the decoder if these "
+                    "values have another format, or raise the setting"
+                )
+
+    def _surplus(self, answers: FetchedSchemas) -> Sequence[SchemaKey]:
+        """The ids without schema that are too many beside those of their registry that are stored."""
+        unknown = Counter(key.registry for key, schema in self._known.items() if not schema.kind)
+        beyond = []
+        for key, answer in answers.items():
+            if not answer.kind:
+                unknown[key.registry] += 1
+                if unknown[key.registry] > self.settings.max_unknown_ids:
+                    beyond.append(key)
+        return beyond
 
     def peek(self, source: Source, missing: Iterable[SchemaKey]) -> Source:
         """The source with these schemas besides, for values that may never be in the log. Raises RegistryAway, Unreadable.
@@ -108,7 +136,7 @@ class RegistrySchemas:
             return source
         source = self.bind(source)
         if missing := missing_schemas(source, records):
-            self.fetch(missing)
+            self.fetch(missing, source=source.name)
             source = self.bind(source)
         return source
 

@@ -166,7 +166,7 @@ def _with_all_schemas(
     task = replace(task, files=schemas.attach(task.files))
     shares = run(task)
     if missing := {key for share in shares for key in share.missing}:
-        schemas.fetch(sorted(missing))
+        schemas.fetch(sorted(missing), source=task.source)
         task = replace(task, files=schemas.attach(task.files))
         shares = run(task)
     return task, shares

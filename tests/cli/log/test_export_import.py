@@ -104,4 +104,4 @@ def test_schemas_of_a_registry_move_with_the_records(tmp_path: Path, capsys: pyt
 
 
 def fetch(world: World, keys: list[SchemaKey]) -> None:
-    RegistrySchemas(RegistrySettings(), world.tables, sleep=lambda _: None).fetch(keys)
+    RegistrySchemas(RegistrySettings(), world.tables, sleep=lambda _: None).fetch(keys, source="s")

@@ -216,7 +216,7 @@ def test_a_plan_decodes_rejects_by_the_schemas_that_are_stored(tmp_path: Path, c
         world.trigger()
         world.recompute(position(7))
         world.file_in_archive()
-        RegistrySchemas(RegistrySettings(), world.tables).fetch([SchemaKey(server.address, "JSON", "7")])
+        RegistrySchemas(RegistrySettings(), world.tables).fetch([SchemaKey(server.address, "JSON", "7")], source="s")
         asked = len(server.asked)
         optional = text.replace(
             "    bytes: int\n    price: Annotated[Decimal, Scale(2)]",
