@@ -23,24 +23,35 @@ export function fill(node, ...children) {
 export function refill(node, ...children) {
   const focused = node.contains(document.activeElement) ? named(document.activeElement) : null;
   const scrolled = [...node.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
-  const opened = new Set([...node.querySelectorAll("tr details[open]")].map(rowOf));
+  const opened = new Set([...node.querySelectorAll("tr details[open]")].map(placeOf));
   fill(node, ...children);
-  node.querySelectorAll("tr details").forEach((one) => (one.open = opened.has(rowOf(one))));
+  node.querySelectorAll("tr details").forEach((one) => (one.open = opened.has(placeOf(one))));
   node.querySelectorAll(".scroll").forEach((one, at) => (one.scrollLeft = scrolled[at] ?? 0));
-  if (focused !== null) {
-    const alike = [...node.querySelectorAll("a, button, summary, [tabindex]")].find((one) => named(one) === focused);
-    alike?.focus({ preventScroll: true });
-  }
+  if (focused !== null) focusAlike(node, focused);
   return node;
 }
 
-/** The row of details in a table, by its first two cells, and their column. */
-function rowOf(details) {
-  const cell = details.closest("td, th");
-  return [...cell.parentElement.cells].slice(0, 2).map((one) => one.querySelector("time")?.dateTime ?? one.textContent).concat(cell.cellIndex).join("\n");
+/** Moves the focus to the element in `node` that is named like this, if there is one. */
+export function focusAlike(node, name) {
+  const alike = [...node.querySelectorAll("a, button, summary, [tabindex]")].find((one) => named(one) === name);
+  if (alike?.tabIndex === -1) {
+    // Of a group of which one is in the order of Tab, it is now the one with the focus.
+    node.querySelectorAll(`[tabindex="0"].${alike.classList[0]}`).forEach((one) => (one.tabIndex = -1));
+    alike.tabIndex = 0;
+  }
+  alike?.focus({ preventScroll: true });
 }
 
-function named(node) {
+/** The cell of a node in a table: what identifies its row, by default the texts of the first two cells, and its column. */
+function placeOf(node) {
+  const cell = node.closest("td, th");
+  const row = cell.parentElement;
+  return `${row.dataset.row ?? [...row.cells].slice(0, 2).map((one) => one.textContent).join("\n")} ${cell.cellIndex}`;
+}
+
+/** What an element and the one that replaces it have in common. */
+export function named(node) {
+  if (node.closest("tr[data-row]")) return `${node.localName} ${placeOf(node)}`;
   const name = node.getAttribute("href") ?? node.dataset.column ?? (node.classList.contains("scroll") ? "" : node.textContent);
   return `${node.localName} ${name}`;
 }

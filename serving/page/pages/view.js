@@ -127,7 +127,7 @@ async function one(place, name, app, signal) {
         query,
         path,
         changed: fresh,
-        origin: (row, column) => behind.open({ row, column, provenance: page.provenance, query }),
+        origin: (row, column) => behind.open({ row, column, provenance: page.provenance, query, place: rowsPlace }),
         sort: (column) => go(to(path, asChanged(query, { order: nextOrder(orderOf(query, view), column) }))),
       }),
       pager(),

@@ -2,7 +2,7 @@
 
 import { ask } from "../lib/ask.js";
 import { to } from "../lib/address.js";
-import { fill, h } from "../lib/dom.js";
+import { fill, focusAlike, h, named } from "../lib/dom.js";
 import { number } from "../lib/format.js";
 import { partitions } from "../lib/positions.js";
 import { hasTime, layerOf, rowId } from "../lib/question.js";
@@ -21,7 +21,8 @@ export function origin(view, signal) {
   const content = h("div", {});
   const node = h("dialog", { class: "origin", "aria-labelledby": "origin-heading" }, content);
 
-  async function open({ row, column, provenance, query }) {
+  async function open({ row, column, provenance, query, place }) {
+    const from = named(document.activeElement);
     const zone = chosenZone(query, view);
     const layers = h("div", { class: "waiting" }, "\u2026");
     fill(
@@ -43,6 +44,8 @@ export function origin(view, signal) {
       facts({ Release: number(provenance.release), Publication: number(provenance.publication), Fingerprint: h("code", {}, provenance.fingerprint.slice(0, 12)) }),
       h("p", {}, h("a", { href: rowAddress(view, row, query), on: { click: () => node.close() } }, "This row alone")),
     );
+    // The browser returns the focus to the same element, which is gone if the table was drawn again meanwhile.
+    node.onclose = () => place.contains(document.activeElement) || focusAlike(place, from);
     node.showModal();
     if (layerOf(query) !== "merged") fill(layers, `The ${LAYERS[layerOf(query)]} alone.`);
     else fill(layers, await parts(view, row, column, provenance, signal).catch((error) => (signal.aborted ? null : problem(error))));

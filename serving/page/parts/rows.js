@@ -36,7 +36,7 @@ export function rowsTable({ view, rows, caption, query, path, changed, sort, ori
     first = false;
     return node;
   }
-  return table({ caption, columns, rows, sort, look: (row) => (changed.has(rowId(row, view.columns)) ? "changed" : null), empty: "No matching rows" });
+  return table({ caption, columns, rows, sort, look: (row) => (changed.has(rowId(row, view.columns)) ? "changed" : null), identity: (row) => rowId(row, view.columns), empty: "No matching rows" });
 }
 
 /** The order in an address: by default the newest windows first. */

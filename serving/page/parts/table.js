@@ -8,10 +8,11 @@ const ARROWS = { ascending: "\u2191", descending: "\u2193" };
 /**
  * A table. Each of `columns` has a `name`, the `cell` of a row (a node or a text), and may have a `title`, a `note` (shown small
  * under the name), `number` (aligned right), `order` ("ascending", "descending" or null, where it can be sorted) and `head` (it
- * names the row). `sort` is called with the name of a column whose button was pressed, `look` returns a row's class; `named` says that a heading beside it has the caption's words.
+ * names the row). `sort` is called with the name of a column whose button was pressed, `look` returns a row's class, `identity` a text that is the same when the row is drawn again; `named` says that a heading
+ * beside it has the caption's words.
  */
-export function table({ caption, columns, rows, sort = null, look = () => null, empty = "no rows", named = false }) {
-  const body = rows.map((row) => h("tr", { class: look(row) }, columns.map((column) => cell(column, row))));
+export function table({ caption, columns, rows, sort = null, look = () => null, identity = () => null, empty = "no rows", named = false }) {
+  const body = rows.map((row) => h("tr", { class: look(row), "data-row": identity(row) }, columns.map((column) => cell(column, row))));
   return h(
     "div",
     { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },

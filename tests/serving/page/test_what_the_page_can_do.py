@@ -89,6 +89,44 @@ def test_a_number_tells_where_it_comes_from(open_page: Open, address: str, secre
     expect(page.get_by_role("table", name=re.compile("totals: rows"))).to_contain_text("rows 1 to 1 of 1")
 
 
+def drawn_again(page: Page, zone: str) -> None:
+    """Another zone is chosen without moving the focus."""
+    page.evaluate("() => document.querySelectorAll('.number-origin').forEach(one => one.dataset.drawn = 'before')")
+    page.locator("label", has_text="zone").locator("select").evaluate(
+        "(select, zone) => { select.value = zone; select.dispatchEvent(new Event('change', { bubbles: true })); }", zone
+    )
+    page.wait_for_function("() => document.querySelector('.number-origin') && !document.querySelector('[data-drawn]')")
+    settled(page)
+
+
+def test_a_number_keeps_the_focus_when_its_table_is_drawn_again(open_page: Open) -> None:
+    page = settled(open_page("#/views/page_traffic"))
+    page.wait_for_selector(".number-origin")
+    at = page.evaluate(
+        """() => {
+            const numbers = [...document.querySelectorAll('.number-origin')];
+            const at = numbers.findIndex((one, n) => numbers.slice(0, n).some((before) => before.textContent === one.textContent));
+            numbers[0].focus();
+            numbers[at].focus();
+            return at;
+        }"""
+    )
+    drawn_again(page, "local")
+    drawn_again(page, "utc")
+    focused = "() => [...document.querySelectorAll('.number-origin')].indexOf(document.activeElement)"
+    assert page.evaluate(focused) == at
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate(focused) == at
+    # It returns there from the dialog, too, if the table was drawn again meanwhile.
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    drawn_again(page, "local")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    page.wait_for_function("at => [...document.querySelectorAll('.number-origin')].indexOf(document.activeElement) === at", arg=at)
+
+
 def test_an_estimate_tells_its_error(open_page: Open) -> None:
     page = settled(open_page("#/views/site"))
     page.locator(".rows tbody tr").first.locator(".number-origin").nth(1).click()
