@@ -105,7 +105,8 @@ def test_a_number_keeps_the_focus_when_its_table_is_drawn_again(open_page: Open)
     at = page.evaluate(
         """() => {
             const numbers = [...document.querySelectorAll('.number-origin')];
-            const at = numbers.findIndex((one, n) => numbers.slice(0, n).some((before) => before.textContent === one.textContent));
+            const texts = numbers.map((one) => one.textContent);
+            const at = texts.findIndex((text, n) => texts.indexOf(text) < n);
             numbers[0].focus();
             numbers[at].focus();
             return at;
@@ -124,7 +125,9 @@ def test_a_number_keeps_the_focus_when_its_table_is_drawn_again(open_page: Open)
     drawn_again(page, "local")
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_be_hidden()
-    page.wait_for_function("at => [...document.querySelectorAll('.number-origin')].indexOf(document.activeElement) === at", arg=at)
+    page.wait_for_function(
+        "at => [...document.querySelectorAll('.number-origin')].indexOf(document.activeElement) === at", arg=at
+    )
 
 
 def test_an_estimate_tells_its_error(open_page: Open) -> None:
