@@ -49,7 +49,7 @@ function placeOf(node) {
   return `${row.dataset.row ?? [...row.cells].slice(0, 2).map((one) => one.textContent).join("\n")} ${cell.cellIndex}`;
 }
 
-/** What an element and the one that replaces it have in common. */
+/** The name of an element, which is also that of its replacement. */
 export function named(node) {
   if (node.closest("tr[data-row]")) return `${node.localName} ${placeOf(node)}`;
   const name = node.getAttribute("href") ?? node.dataset.column ?? (node.classList.contains("scroll") ? "" : node.textContent);
