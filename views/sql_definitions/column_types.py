@@ -21,6 +21,8 @@ _PLAIN: Final[Mapping[str, str]] = {
     **dict.fromkeys(("BYTES", "BYTEA", "BLOB", "BINARY", "VARBINARY"), "bytes"),
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_LTZ", "DATETIME"), "datetime"),
     "DATE": "date",
+    "TIME": "time",
+    "INTERVAL": "timedelta",
     "UUID": "UUID",
 }
 _DECIMALS: Final = ("DECIMAL", "NUMERIC")
@@ -92,6 +94,10 @@ def column_type(part: Fragment, classes: Classes, place: Sequence[str]) -> tuple
     for zone in _ZONES:
         if name == "TIMESTAMP" and part.begins(*zone, at=after):
             after += len(zone)
+    if name == "TIME" and part.begins("WITHOUT", "TIME", "ZONE", at=after):
+        after += 3
+    if name == "TIME" and part.begins("WITH", at=after):
+        raise part.cut(after).fault("a time of day has no zone: TIME")
     if part.begins("WITHOUT", at=after):
         raise part.cut(after).fault("a time has a zone: TIMESTAMP; OPTIONS (zone = 'Europe/Oslo') reads times without one")
     kind = ColumnType(_annotation(part, name, inner, classes, place), name)
@@ -121,7 +127,7 @@ def _annotation(part: Fragment, name: str, inner: Fragment | None, classes: Clas
             raise part.fault(f"a {name} has at most {DECIMAL_DIGITS} digits, and at most all of them after the point")
         return f"Annotated[Decimal, Scale({numbers[1]})]"
     if name not in _NESTED:
-        if inner is None or _PLAIN[name] == "datetime":  # TIMESTAMP(3): times are of microseconds, so none is cut
+        if inner is None or _PLAIN[name] in ("datetime", "time"):  # TIMESTAMP(3): times are of microseconds, so none is cut
             return _PLAIN[name]
         if name != "VARCHAR":
             raise inner.fault(f"{name} takes no length")

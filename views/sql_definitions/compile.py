@@ -20,7 +20,7 @@ HEADING: Final = '"""Compiled from definitions.sql: edit that file."""'
 """The first line of a compiled module."""
 
 _IMPORTS: Final[Mapping[str, Sequence[str]]] = {
-    "datetime": ("date", "datetime", "timedelta"),
+    "datetime": ("date", "datetime", "time", "timedelta"),
     "decimal": ("Decimal",),
     "typing": ("Annotated", "Literal"),
     "uuid": ("UUID",),
@@ -28,7 +28,10 @@ _IMPORTS: Final[Mapping[str, Sequence[str]]] = {
 }
 _IMPORTED: Final = frozenset(name for names in _IMPORTS.values() for name in names) | {"msgspec"}
 _TAKEN: Final = _IMPORTED | set(dir(builtins)) | set(keyword.kwlist) | {"SOURCES", "VIEWS", "definitions", "definitions_sql"}
+_BUILTINS: Final = frozenset({"bool", "bytes", "dict", "float", "int", "list", "str"})
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+_MEMBER: Final = re.compile(r"    (\w+): ")
+"""The beginning of a line that declares a field."""
 _TEXTS: Final = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
 _STATEMENTS: Final = "CREATE SOURCE, CREATE VIEW and COMMENT ON are possible"
 
@@ -90,7 +93,9 @@ def compile_sql(sql: str, file: str, *, beside: bool = False) -> Compiled:
     for name, of in (("SOURCES", definitions.sources), ("VIEWS", definitions.views)):
         names = [_variable(item.name) for item in of.values()]
         lines.append((f"{name} = ({', '.join(names)}{',' if len(names) == 1 else ''})", 0))
-    head = [HEADING, "", *imports_of("\n".join(text for text, _ in lines), elsewhere), "", ""]
+    lines, aliases = _with_aliases(lines)
+    body = "\n".join([*aliases, *(text for text, _ in lines)])
+    head = [HEADING, "", *imports_of(body, elsewhere), *(["", *aliases] if aliases else []), "", ""]
     return Compiled(
         script,
         "\n".join([*head, *(text for text, _ in lines), ""]),
@@ -218,6 +223,26 @@ def _literal(value: Any) -> str:
 def _variable(name: str) -> str:
     """A definition's variable: its name, unless Python or the module uses it."""
     return f"{name}_" if name in _TAKEN else name
+
+
+def _with_aliases(lines: Sequence[tuple[str, int]]) -> tuple[list[tuple[str, int]], list[str]]:
+    """The lines with other names for types of which a field has the name, as in `date: _date | None = None`, and these names.
+
+    In a class a name is the field from its default on, so the type of the next field would be None.
+    """
+    fields = {match[1] for text, _ in lines if (match := _MEMBER.match(text))}
+    hidden = sorted(fields & (_IMPORTED | _BUILTINS))
+    if not hidden:
+        return list(lines), []
+    words = re.compile(rf"{_TEXTS.pattern}|\b(?:{'|'.join(hidden)})\b")
+
+    def alias(match: re.Match[str]) -> str:
+        return match[0] if match[0][0] in "'\"" else f"_{match[0]}"
+
+    return [
+        (f"{member[0]}{words.sub(alias, text[member.end() :])}" if (member := _MEMBER.match(text)) else text, start)
+        for text, start in lines
+    ], [f"_{name} = {name}" for name in hidden]
 
 
 def imports_of(body: str, elsewhere: Iterable[str] = ()) -> list[str]:

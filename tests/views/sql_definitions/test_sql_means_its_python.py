@@ -3,12 +3,14 @@
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.measures import CustomMeasure, Measure, histogram, stddev
+from tandem.views.source.event import event_fields
 from tandem.views.sql_definitions.compile import compile_sql
 from tandem.views.view import View
 from tests.agreement.windows import WINDOWS
@@ -52,6 +54,36 @@ def back_from_sql(view: View) -> View:
     """The view that the SQL of a view means, over the source of the view."""
     twin: View = namespace_of(SOURCE + view_as_sql(view, "twin"))["twin"]
     return replace(twin, source=view.source, name=view.name)
+
+
+TYPES = {
+    "bool": "BOOLEAN",
+    "int": "BIGINT",
+    "float": "DOUBLE",
+    "str": "TEXT",
+    "bytes": "BYTES",
+    "date": "DATE",
+    "time": "TIME(3) WITHOUT TIME ZONE",
+    "datetime": "TIMESTAMP(3) WITH TIME ZONE",
+    "timedelta": "INTERVAL",
+    "UUID": "UUID",
+    "Decimal": "DECIMAL(38, 2)",
+    "Literal": "ENUM('date', 'str')",
+    "list": "ARRAY<TEXT>",
+    "dict": "MAP<TEXT, BIGINT>",
+    "Annotated": "STRUCT<date DATE, day DATE, str TEXT, text TEXT>",
+}
+
+
+def test_a_column_may_have_the_name_of_a_type_in_python() -> None:
+    """The types of the columns after it are what they are without it."""
+    columns = [*TYPES.items(), *((f"c{n}", type_) for n, type_ in enumerate(TYPES.values()))]
+    declared = ", ".join(f'"{name}" {type_}' for name, type_ in columns)
+    sql = f"CREATE SOURCE s (at TIMESTAMP NOT NULL, {declared}, WATERMARK FOR at)"
+    fields = {field.name: field.arrow for field in event_fields(namespace_of(sql)["s"].event)}
+    assert list(fields)[1:] == [name for name, _ in columns]
+    assert [fields[name] for name in TYPES] == [fields[f"c{n}"] for n in range(len(TYPES))]
+    assert (fields["time"], fields["timedelta"], fields["date"]) == (pa.int64(), pa.int64(), pa.date32())
 
 
 def test_every_measure_has_the_same_meaning_in_sql() -> None:
