@@ -42,7 +42,7 @@ def run(
 ) -> Output:
     """Create a small project: definitions, settings, a test of the definitions, and sample events, a few of them invalid.
 
-    A template other than `shop` has a generator in place of sample events.
+    The template `sql` has the definitions in SQL. The other templates have a generator in place of sample events.
     """
     if list_:
         return _templates()

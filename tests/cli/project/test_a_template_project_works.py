@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tandem.cli.__main__ import main
+from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.project.project import load
 from tests.stack import PYTHONPATH
 
@@ -125,16 +126,28 @@ def test_an_unknown_view_or_file_gets_the_valid_ones(shop: Path, capsys: pytest.
     assert (code, found["error"]) == (1, f"cannot read {shop / 'none'}: No such file or directory")
 
 
+def test_the_shop_in_sql_is_the_shop(shop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "init", str(tmp_path / "in_sql"), "--template", "sql")[0] == 0
+    in_python, in_sql = load(shop), load(tmp_path / "in_sql")
+    for name, view in in_python.views.items():
+        assert fingerprint(in_sql.views[name]) == fingerprint(view)
+    tried = [
+        run(capsys, "try", "sales", str(folder / "orders.jsonl"), "--project", str(folder))
+        for folder in (shop, tmp_path / "in_sql")
+    ]
+    assert tried[0][1]["rows"] == tried[1][1]["rows"]
+
+
 def test_every_listed_template_is_a_project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found, _ = run(capsys, "init", "--list")
     assert code == 0
-    assert set(found["templates"]) == {"shop", *(file.parent.name for file in (ROOT / "examples").glob("*/tandem.toml"))}
+    assert set(found["templates"]) == {"shop", "sql", *(file.parent.name for file in (ROOT / "examples").glob("*/tandem.toml"))}
     assert main(["init", "--list"]) == 0
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
     for name in found["templates"]:
         assert main(["init", str(tmp_path / name), "--template", name]) == 0
         steps = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
-        assert any("generate" in step for step in steps) == (name != "shop")
+        assert any("generate" in step for step in steps) == (name not in ("shop", "sql"))
         assert load(tmp_path / name).views
     assert run(capsys, "init", str(tmp_path / "x"), "--template", "shp")[1]["error"].startswith(
         "no template 'shp'; templates: shop"
