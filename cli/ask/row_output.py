@@ -87,8 +87,13 @@ def output(call: Call, rows: RowOutput, how: Format, out: Path | None) -> Output
             return Output(rows.document, rows.shown())
         return Output(rows.document) if call.json else Output(rows.document, data=bytes_in(rows, how))
     content = bytes_in(rows, how)
+    # A link keeps its place, and a pipe or device is written to.
+    target = out.resolve()
     try:
-        atomic_files.replace(out, content)
+        if target.exists() and not target.is_file():
+            target.write_bytes(content)
+        else:
+            atomic_files.replace(target, content)
     except OSError as error:
         raise TandemError(f"cannot write {out}: {error.strerror}", code="file-unusable") from error
     number = rows.table.num_rows

@@ -29,8 +29,9 @@ class TypedCommand:
         """A command that can be pasted into the caller's shell."""
         named = self.project is not None and name not in self.without and _OPTION not in rest
         option = f" {_OPTION} {shlex.quote(self.project or '')}" if named else ""
-        before, dashes, after = rest.partition(" -- ")
-        return f"{self.program} {name}{before}{option}{dashes}{after}"
+        # Before the arguments of another program, or another command.
+        end = min((at for mark in (" -- ", " | ") if (at := rest.find(mark)) >= 0), default=len(rest))
+        return f"{self.program} {name}{rest[:end]}{option}{rest[end:]}"
 
     def in_text(self, text: str) -> str:
         """The text, with each command in backquotes as the caller can paste it."""

@@ -137,7 +137,10 @@ def _huge(field: pa.Field) -> bool:
 
 
 def _series(pandas: Any, column: pa.ChunkedArray, field: pa.Field) -> "pd.Series":
-    nullable = {pa.bool_(): pandas.BooleanDtype, pa.int64(): pandas.Int64Dtype, pa.float64(): pandas.Float64Dtype}
+    nullable = {pa.bool_(): pandas.BooleanDtype, pa.float32(): pandas.Float32Dtype, pa.float64(): pandas.Float64Dtype}
+    for bits in (8, 16, 32, 64):
+        nullable[getattr(pa, f"int{bits}")()] = getattr(pandas, f"Int{bits}Dtype")
+        nullable[getattr(pa, f"uint{bits}")()] = getattr(pandas, f"UInt{bits}Dtype")
     if pa.types.is_nested(field.type) or pa.types.is_decimal(field.type):
         write = int if _huge(field) else _same
         values = [None if value is None else write(value) for value in column.to_pylist()]

@@ -139,7 +139,7 @@ def _field(column: Fragment, classes: Classes, source: str) -> str:
         elif rest.begins("DEFAULT"):
             ends = rest.cut(1).outside(lambda word: word.text.upper() in ("NOT", "COMMENT", "OPTIONS", "PRIMARY"))
             end = ends[0] + 1 if ends else len(rest.words)
-            default, rest = literal(constant(rest.cut(1, end))), rest.cut(end)
+            default, rest = _default(rest.cut(1, end), texts), rest.cut(end)
         else:
             raise rest.fault(
                 f"{rest.words[0].text} does not belong to a column; NOT NULL, DEFAULT, COMMENT, OPTIONS and PRIMARY KEY do"
@@ -148,6 +148,14 @@ def _field(column: Fragment, classes: Classes, source: str) -> str:
     if not required:
         annotation, default = f"{annotation} | None", default or "None"
     return f"{name}: {annotation}{f' = {default}' if default else ''}"
+
+
+def _default(part: Fragment, texts: ColumnType) -> str:
+    """A default as Python source; a number without DECIMAL before it is a decimal where the column has them."""
+    value = constant(part)
+    if isinstance(value, int | float) and texts.annotation.startswith("Annotated[Decimal"):
+        return f"Decimal({literal(part.text.replace(' ', ''))})"
+    return _text(value)
 
 
 def _with_marks(texts: ColumnType, doc: str, options: Mapping[str, Fragment]) -> str:
@@ -241,7 +249,7 @@ def _text(value: Any) -> str:
         return f"{called}({', '.join(map(literal, (value.name, *value.values)))})"
     if isinstance(value, tuple):
         return f"({', '.join(map(_text, value))}{',' if len(value) == 1 else ''})"
-    return f"datetime.fromisoformat({literal(value.isoformat())})" if hasattr(value, "isoformat") else literal(value)
+    return f"{kind}.fromisoformat({literal(value.isoformat())})" if kind in ("datetime", "date", "time") else literal(value)
 
 
 def _check(part: Fragment, build: Callable[[], object]) -> None:

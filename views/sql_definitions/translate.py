@@ -20,6 +20,10 @@ DIALECTS: Final = {"flink": "", "spark": "spark", "postgres": "postgres"}
 
 _BOUNDS: Final = re.compile(r"(tumble|hop|session)_(start|end|rowtime)|window_(start|end|time)", re.IGNORECASE)
 _TABLE_FUNCTIONS: Final = ("TUMBLE", "HOP", "SESSION", "CUMULATE")
+_PARTS_OF_TABLE: Final = frozenset({"this", "db", "catalog", "alias", "only"})
+"""What sqlglot has of a table in FROM that changes nothing of what is read."""
+_BEFORE: Final = {"table": ("db", "catalog"), "db": ("catalog",), "catalog": ()}
+"""The parts of a column's name that stand before each."""
 _REFUSED: Final = {
     "with_": "WITH (a common table expression): a view reads one source; write the expressions themselves",
     "joins": "a join: a view reads one source",
@@ -147,6 +151,8 @@ def _parse(text: str, file: str, dialect: str) -> exp.Select:
     source = tree.args.get("from_")
     if source is None or not isinstance(source.this, exp.Table) or not isinstance(source.this.this, exp.Identifier):
         raise DefinitionError(f"{file}: a view reads one source by its name, without subqueries and functions")
+    if clauses := [part for part, value in source.this.args.items() if value and part not in _PARTS_OF_TABLE]:
+        raise DefinitionError(f"{file}: FROM has {clauses[0].upper()}; a view reads all events of its source")
     return tree
 
 
@@ -154,19 +160,23 @@ def _view_statement(tree: exp.Select, name: str, window: str, dialect: str, note
     """The query as CREATE VIEW in the grammar of definitions.sql."""
     table = tree.args["from_"].this
     for column in tree.find_all(exp.Column):
-        if column.table in (table.name, table.alias):  # orders.city
-            column.set("table", None)
+        for part in ("table", "db", "catalog"):  # orders.city, or orders.address.street
+            if column.text(part) in (table.name, table.alias) and not any(map(column.text, _BEFORE[part])):
+                column.set(part, None)
+                break
     items = {item.alias_or_name or _new_name(item): item.unalias() for item in tree.expressions}
     if len(items) < len(tree.expressions):
         raise DefinitionError("two columns have one name, or none; give each its own with AS")
     group = tree.args.get("group")
     windows, keys = [window] if window else [], list[str]()
     bounds = {key for key, item in items.items() if _bounds_window(item)}
+    is_grouped = False
     for item in group.expressions if group is not None else ():
         key, grouped = _item_of(item, items, dialect)
         of_time = None if _bounds_window(grouped) else group_window(grouped)
         if _bounds_window(grouped):
             bounds.add(key or grouped.name)
+            is_grouped = True
         elif of_time is not None:
             windows.append(of_time.sql)
             bounds |= {each for each, other in items.items() if other == grouped}
@@ -178,6 +188,8 @@ def _view_statement(tree: exp.Select, name: str, window: str, dialect: str, note
         raise DefinitionError(f"{', '.join(sorted(bounds))}: the query has no window; group by one, or use its table function")
     if dialect != "flink" and any(map(lacks_zone, tree.find_all(exp.TimestampTrunc, exp.DateTrunc))):
         notes.append(f"Check: times are truncated in UTC here, and in the zone of the session in {dialect}.")
+    if window and not is_grouped:
+        raise DefinitionError(f"the query does not group by its window {window}; add window_start, window_end to GROUP BY")
     if len(set(windows)) > 1:
         raise DefinitionError(f"a view has one window; got {', '.join(windows)}")
     notes += [

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -99,6 +100,14 @@ def test_every_format_has_every_digit_and_null(asked: Callable[..., bytes], tmp_
     table = pa.ipc.open_stream(asked("query", "days", "--format", "arrow")).read_all()
     file = tmp_path / "days.parquet"
     assert asked("query", "days", "--out", str(file)) == f"wrote 5 rows to {file}\n".encode()
+    # A link keeps its place, and what is no file is written to.
+    (link := file.parent / "latest.parquet").symlink_to(file)
+    file.write_bytes(b"")
+    asked("query", "days", "--out", str(link))
+    assert (link.is_symlink(), file.read_bytes()[:4]) == (True, b"PAR1")
+    terminal, device = os.openpty()
+    asked("query", "days", "--out", os.ttyname(device), "--format", "ndjson")
+    assert [json.loads(line) for line in os.read(terminal, 100_000).splitlines()] == rows
     for typed in (table, pq.read_table(file)):
         assert typed.schema.field("window_start").type == pa.timestamp("us", "America/New_York")
         for column, of in (("sum", Decimal), ("big", int), ("city", str), ("mean", float)):

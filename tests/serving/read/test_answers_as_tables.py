@@ -59,6 +59,15 @@ def test_a_pandas_frame_has_every_value_and_no_null_becomes_a_number() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("of", [pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()], ids=str)
+def test_an_integer_of_any_width_stays_one_beside_a_null(of: pa.DataType) -> None:
+    answer = Answer()
+    largest = 2 ** (of.bit_width - str(of).startswith("int")) - 1
+    answer.table = pa.table({"n": pa.array([largest, None], of)})
+    first, second = answer.to_pandas()["n"].astype(object)
+    assert (first, repr(second)) == (largest, "<NA>")
+
+
 def test_a_polars_frame_has_every_value() -> None:
     frame = Answer().to_polars()
     assert frame.columns == list(COLUMNS)

@@ -115,7 +115,7 @@ QUERIES: list[tuple[str, str, dict[str, str], Window, dict[str, Measure]]] = [
 REFUSED = {
     (
         "flink",
-        "SELECT count(*) AS n FROM TABLE(CUMULATE(TABLE t, DESCRIPTOR(at), INTERVAL '1' HOUR, INTERVAL '1' DAY))",
+        "SELECT count(*) n FROM TABLE(CUMULATE(TABLE t, DESCRIPTOR(at), INTERVAL '1' HOUR, INTERVAL '1' DAY)) GROUP BY window_end",
     ): "cumulative",
     (
         "flink",
@@ -141,6 +141,14 @@ REFUSED = {
     ("postgres", "SELECT count(*), count(*) FROM t"): "two columns have one name",
     ("postgres", "SELECT count(* FROM t"): "has no partner",
     ("postgres", "DELETE FROM t"): "a query begins with SELECT",
+    ("spark", "SELECT k, count(*) AS n FROM t TABLESAMPLE (10 PERCENT) GROUP BY k"): "FROM has",
+    ("postgres", "SELECT k, count(*) AS n FROM t TABLESAMPLE SYSTEM (10) GROUP BY k"): "FROM has",
+    ("spark", "SELECT k, count(*) AS n FROM t VERSION AS OF 3 GROUP BY k"): "FROM has",
+    ("flink", "SELECT k, count(*) AS n FROM t FOR SYSTEM_TIME AS OF at GROUP BY k"): "FROM has",
+    (
+        "flink",
+        "SELECT k, count(*) AS n FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(at), INTERVAL '1' HOUR)) GROUP BY k",
+    ): "does not group by its window",
 }
 
 
@@ -172,6 +180,11 @@ def test_a_query_without_a_view_is_refused(dialect: str, query: str, says: str) 
     with pytest.raises(DefinitionError, match=r"query\.sql:") as error:
         translate(query, "query.sql", dialect, "query")
     assert says in str(error.value)
+
+
+def test_the_tables_name_before_a_field_is_left_out() -> None:
+    query = "SELECT o.city, o.address.street AS st, count(*) AS n FROM orders o GROUP BY o.city, o.address.street"
+    assert 'SELECT city AS "city",\n    address.street AS "st",' in translate(query, "query.sql", "spark", "query").sql
 
 
 def test_the_command_prints_the_view(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

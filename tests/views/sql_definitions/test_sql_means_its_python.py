@@ -1,6 +1,8 @@
 """A view in SQL is its Python twin: the same view, with the same fingerprint, for every measure and every window."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -84,6 +86,20 @@ def test_a_column_may_have_the_name_of_a_type_in_python() -> None:
     assert list(fields)[1:] == [name for name, _ in columns]
     assert [fields[name] for name in TYPES] == [fields[f"c{n}"] for n in range(len(TYPES))]
     assert (fields["time"], fields["timedelta"], fields["date"]) == (pa.int64(), pa.int64(), pa.date32())
+
+
+def test_a_default_is_a_value_of_its_column() -> None:
+    columns = {
+        "a": ("TIMESTAMP", "TIMESTAMP '2026-01-01T00:00:00Z'", datetime(2026, 1, 1, tzinfo=UTC)),
+        "b": ("DECIMAL(10, 2)", "0.5", Decimal("0.5")),
+        "c": ("DECIMAL(10, 2)", "-3", Decimal(-3)),
+        "d": ("INTERVAL", "INTERVAL '1 hour'", timedelta(hours=1)),
+        "e": ("TEXT", "'x'", "x"),
+    }
+    declared = ", ".join(f"{name} {type_} DEFAULT {default}" for name, (type_, default, _) in columns.items())
+    event = namespace_of(f"CREATE SOURCE s (at TIMESTAMP NOT NULL, {declared}, WATERMARK FOR at)")["s"].event
+    made = event(at=datetime(2026, 1, 1, tzinfo=UTC))
+    assert {name: getattr(made, name) for name in columns} == {name: value for name, (_, _, value) in columns.items()}
 
 
 def test_every_measure_has_the_same_meaning_in_sql() -> None:
