@@ -31,7 +31,7 @@ _SUFFIXES: Final[Mapping[str, Format]] = {
     ".arrows": "arrow",
     ".parquet": "parquet",
 }
-_BINARY: Final = ("arrow", "parquet")
+BINARY: Final = ("arrow", "parquet")
 
 FormatOption = Annotated[
     Format | None,
@@ -73,7 +73,7 @@ def format_of(call: Call, named: Format | None, out: Path | None) -> Format:
     if named == "table" and out is not None:
         formats = ", ".join(dict.fromkeys(_SUFFIXES.values()))
         raise TandemError(f"--format table is for a terminal, not for --out; formats of files: {formats}", code="usage-invalid")
-    if named in _BINARY and out is None and sys.stdout.isatty():
+    if named in BINARY and out is None and sys.stdout.isatty():
         raise TandemError(
             f"--format {named} is not for a terminal; add --out FILE, or send standard output elsewhere", code="usage-invalid"
         )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tandem.cli.ask.row_output import FormatOption, OutOption, format_of, output
+from tandem.cli.ask.row_output import BINARY, FormatOption, OutOption, format_of, output
 from tandem.cli.ask.sql_output import row_output
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.uncounted import LogAsked, warning
@@ -46,11 +46,9 @@ def run(
     views = MergedViews(Store(Tables.of(settings), secrets.randbits(64), settings.serving.memory_mb << 20))
     views.views()  # fails before anything starts if nothing is published or readable
     if statement is None and sys.stdin.isatty():
-        if call.json or out is not None:
-            raise TandemError(
-                f"{'--json' if call.json else '--out'} needs a statement as an argument or on standard input",
-                code="usage-invalid",
-            )
+        whole = "--json" if call.json else "--out" if out is not None else f"--format {how}" if how in BINARY else None
+        if whole is not None:
+            raise TandemError(f"{whole} needs a statement as an argument or on standard input", code="usage-invalid")
         from tandem.cli.ask.sql_prompt import converse, terminal  # noqa: PLC0415  the line editor is loaded only for a prompt
 
         with Sandbox(limits) as sandbox:

@@ -217,3 +217,13 @@ def test_a_narrow_terminal_breaks_no_number_and_no_time(asked: Callable[..., byt
     assert {"2013-03-10", "00:00:00-05:00", "00:00:00-04:00", str(2 * HUGE)} <= set(words)
     wide = re.sub(r"\x1b\[\d*m", "", asked("query", "days").decode()).splitlines()
     assert wide[:2] == ["city          OSLO", "window_start  2013-03-08T00:00:00-05:00"]
+
+
+@pytest.mark.parametrize("options", [["--json"], ["--out", "rows.csv"], ["--format", "arrow"], ["--format", "parquet"]])
+def test_a_prompt_prints_texts_alone(asked: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal())
+    assert b"needs a statement as an argument or on standard input" in asked("sql", *options, code=1)
