@@ -1,6 +1,7 @@
 """The output of `query`, `status` and `quarantine`: documents, exit codes, sentences, and text for pipes and terminals."""
 
 import json
+import os
 import re
 import signal
 import socket
@@ -237,6 +238,7 @@ def test_status_waits_only_briefly_for_a_stopped_broker(tmp_path: Path, capsys: 
     ):
         begun(settings, port=port.getsockname()[1], pid=broker.pid)
         broker.send_signal(signal.SIGSTOP)
+        os.waitpid(broker.pid, os.WUNTRACED)  # until it stands
         code = main(["status", "--json", "--project", str(tmp_path)])
         broker.kill()
     found = json.loads(capsys.readouterr().out)
