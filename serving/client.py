@@ -88,7 +88,7 @@ class RowsPage:
 
 @dataclass(frozen=True, repr=False)
 class ServerAnswer(Tabular):
-    """Rows as a typed table, from one snapshot; `provenance` is the document that says what they count."""
+    """Rows as a typed table, from one snapshot; `provenance` names the positions that they count."""
 
     question: str
     table: pa.Table

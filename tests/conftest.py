@@ -71,7 +71,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = [item for item in items if item.nodeid.startswith(_COMPUTING) == (part == "computing")]
         config.hook.pytest_deselected(items=[*set(items) - set(kept)])
         items[:] = kept
-    # Long files first, since all others wait for one that begins last; single tests that only compute last.
+    # Long files first: a long file that begins last leaves the other worker idle. Single tests that only compute come last.
     long = {item.path for item in items if item.get_closest_marker("slow")}
     java = {item.path for item in items if _JAVA & {mark.name for mark in item.iter_markers()}}
     items.sort(key=lambda item: (item.nodeid.startswith(_COMPUTING), item.path not in long, item.path not in java))

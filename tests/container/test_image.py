@@ -68,7 +68,7 @@ def podman(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
 
 @pytest.fixture(scope="module")
 def image(podman: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The image that TEST_IMAGE names, or one that is built on a base of Debian's packages, since no registry may be reached."""
+    """The image that TEST_IMAGE names, else an image built on a base of Debian's packages, which needs no image registry."""
     if given := os.environ.get("TEST_IMAGE"):
         return given
     base = tmp_path_factory.mktemp("base") / "base.tar"

@@ -94,7 +94,7 @@ class Scale:
 class Unit:
     """The unit of a field's values: `Annotated[int, Unit("ms")]`. It informs readers and changes no number.
 
-    In a `time` or `timedelta` field it says what numbers are: of "s", "ms", "us" or "ns", since midnight or of the duration.
+    In a `time` or `timedelta` field it is the unit of numbers: "s", "ms", "us" or "ns", since midnight or of the duration.
     """
 
     name: str

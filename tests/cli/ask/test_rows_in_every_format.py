@@ -100,7 +100,7 @@ def test_every_format_has_every_digit_and_null(asked: Callable[..., bytes], tmp_
     table = pa.ipc.open_stream(asked("query", "days", "--format", "arrow")).read_all()
     file = tmp_path / "days.parquet"
     assert asked("query", "days", "--out", str(file)) == f"wrote 5 rows to {file}\n".encode()
-    # A link keeps its place, and what is no file is written to.
+    # A link stays a link; a device is written to, not replaced.
     (link := file.parent / "latest.parquet").symlink_to(file)
     file.write_bytes(b"")
     asked("query", "days", "--out", str(link))

@@ -1,4 +1,4 @@
-"""`up --serve` finds a taken port before anything starts: it takes a free one for the default, and refuses one that was named."""
+"""`up --serve` finds a taken port before anything starts: it replaces the default by a free port, and refuses a named port."""
 
 import socket
 from collections.abc import Iterator

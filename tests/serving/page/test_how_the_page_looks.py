@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.serving.page.test_the_page_in_a_browser import changed, rows, settled
+from tests.serving.page.test_the_page_in_a_browser import changed, downloads, rows, settled
 
 Open = Callable[..., Page]
 Served = tuple[str, str]
@@ -186,11 +186,6 @@ def test_quarantine_opens_on_a_source_that_has_records(open_page: Open) -> None:
 
 def test_the_result_of_sql_can_be_saved(open_page: Open, tmp_path: Path) -> None:
     page = settled(open_page("#/sql?statement=SELECT%20'%3D1'%20AS%20a%2C%202%20AS%20b"))
-    files = {}
-    for kind in ("CSV", "Arrow"):
-        with page.expect_download() as downloading:
-            page.get_by_role("button", name=f"Download as {kind}").click()
-        files[kind] = tmp_path / downloading.value.suggested_filename
-        downloading.value.save_as(files[kind])
+    files = downloads(page, tmp_path)
     assert files["CSV"].read_bytes() == b'"a","b"\r\n"\'=1",2\r\n'
     assert pa.ipc.open_stream(files["Arrow"].read_bytes()).read_all().to_pylist() == [{"a": "=1", "b": 2}]

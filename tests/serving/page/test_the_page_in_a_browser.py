@@ -52,6 +52,17 @@ def rows(page: Page) -> list[list[str]]:
     return found
 
 
+def downloads(page: Page, folder: Path) -> dict[str, Path]:
+    """The files that the page saves, by format."""
+    files = {}
+    for kind in ("CSV", "Arrow"):
+        with page.expect_download() as downloading:
+            page.get_by_role("button", name=f"Download as {kind}").click()
+        files[kind] = folder / downloading.value.suggested_filename
+        downloading.value.save_as(files[kind])
+    return files
+
+
 def answer(address: str, secret: str, path: str, **parameters: object) -> httpx.Response:
     headers = {"Authorization": f"Bearer {secret}"}
     return httpx.get(f"{address}{path}", params=parameters, headers=headers, timeout=60)  # type: ignore[arg-type]
@@ -237,12 +248,7 @@ def test_the_shown_rows_can_be_saved(open_page: Open, address: str, secret: str,
     headers = {"Authorization": f"Bearer {secret}", "Accept": "text/csv"}
     parameters = {"key.page": "/docs", "order": "-window_start", "limit": "10000", "escape_formulas": "true"}
     told = httpx.get(f"{address}/views/page_traffic/rows", params=parameters, headers=headers).content
-    files = {}
-    for kind in ("CSV", "Arrow"):
-        with page.expect_download() as downloading:
-            page.get_by_role("button", name=f"Download as {kind}").click()
-        files[kind] = tmp_path / downloading.value.suggested_filename
-        downloading.value.save_as(files[kind])
+    files = downloads(page, tmp_path)
     assert files["CSV"].read_bytes() == told
     assert pa.ipc.open_stream(files["Arrow"].read_bytes()).read_all()["page"].to_pylist()[0] == "/docs"
 

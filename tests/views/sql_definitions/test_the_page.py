@@ -1,4 +1,4 @@
-"""docs/sql-definitions.md: its project works, each row of its tables is one meaning twice, its error is the one that is shown."""
+"""docs/sql-definitions.md: its project works, both columns of each table row mean the same, its error is printed as shown."""
 
 import re
 from datetime import timedelta
