@@ -36,7 +36,9 @@ def requests(address: str, secret: str, paths: Sequence[str]) -> list[bytes]:
 
 
 def keep_busy(address: str, asked: Sequence[bytes], connections: int, seconds: float) -> BusyLoad:
-    """The load of N connections for some time. Raises TandemError for any answer but 200, and for none within a minute."""
+    """The load of N connections for some time, and at least until an answer. Raises TandemError for any answer but 200, and for none
+    within a minute.
+    """
     parts = urlsplit(address)
     place = (parts.hostname or "", parts.port or 0)
     spent: list[float] = []
@@ -50,7 +52,7 @@ def keep_busy(address: str, asked: Sequence[bytes], connections: int, seconds: f
         began = time.perf_counter()
         for client in clients.values():
             client.ask(asked)
-        while (now := time.perf_counter()) < began + seconds:
+        while (now := time.perf_counter()) < began + seconds or not spent:
             ready = poll.poll(_PATIENCE_S)
             if not ready:
                 raise TandemError(f"{address} gave no answer within {_PATIENCE_S} s")
