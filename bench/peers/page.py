@@ -1,4 +1,4 @@
-"""The section "One run" of docs/peers.md, from the document of a run: `python -m tandem.bench.peers.page FILE`.
+"""The section "One run" of docs/peers-figures.md, from the document of a run: `python -m tandem.bench.peers.page FILE`.
 
 Pictures are bar charts of Mermaid, which GitHub draws from the text.
 """
