@@ -36,8 +36,9 @@ def requests(address: str, secret: str, paths: Sequence[str]) -> list[bytes]:
 
 
 def keep_busy(address: str, asked: Sequence[bytes], connections: int, seconds: float) -> BusyLoad:
-    """The load of N connections for some time, and at least until an answer. Raises TandemError for any answer but 200, and for none
-    within a minute.
+    """The load of N connections for some time, and at least until an answer.
+
+    Raises TandemError for any answer but 200, and for none within a minute.
     """
     parts = urlsplit(address)
     place = (parts.hostname or "", parts.port or 0)
