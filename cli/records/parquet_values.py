@@ -6,11 +6,12 @@
 | decimal | a number with all digits |
 | timestamp with a zone | a text in UTC with all digits: `2026-11-01T08:00:00.123456789Z` |
 | timestamp without a zone | the same text without the `Z` |
-| date, time of day | `2026-11-01`, `08:00:00.000123` |
+| date, time of day | `2026-11-01`, `08:00:00.000123`; one that does not exist is refused |
+| duration | ISO 8601 in seconds with all digits: `-PT90.000000001S` |
 | binary | base64; a UUID its text |
 | list, struct, map with texts as keys | an array, an object |
 | null | `null` |
-| duration, interval, any other | refused |
+| interval, any other | refused |
 """
 
 from collections.abc import Callable, Iterator
@@ -29,6 +30,9 @@ from tandem.views.errors import TandemError
 SUFFIXES: Final = (".parquet", ".parq", ".pq")
 _ROWS: Final = 10_000
 _ENCODE: Final = msgspec.json.Encoder(decimal_format="number").encode
+_DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+_NO_SUCH_TIME: Final = "<value out of range"
+"""How pyarrow begins the text of a date or a time of day that does not exist."""
 
 _PLAIN: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
     pa.types.is_boolean,
@@ -40,6 +44,7 @@ _PLAIN: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
     pa.types.is_timestamp,
     pa.types.is_date,
     pa.types.is_time,
+    pa.types.is_duration,
     pa.types.is_binary,
     pa.types.is_large_binary,
     pa.types.is_fixed_size_binary,
@@ -50,7 +55,8 @@ _PLAIN: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
 def parquet_values(file: Path) -> Iterator[BundledValue]:
     """The rows of the file, numbered from 1 on. Raises TandemError if it is not Parquet, or JSON cannot hold it without loss."""
     try:
-        with pq.ParquetFile(file) as rows:
+        # Without a unit pyarrow reads INT96, which Spark writes, as nanoseconds, and years before 1678 and after 2261 as others.
+        with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as rows:
             names = rows.schema_arrow.names
             if len(set(names)) < len(names):
                 raise TandemError(f"{file} has two columns of one name, which a JSON object cannot hold", code="file-unusable")
@@ -121,7 +127,14 @@ def _values(column: pa.Array, place: str) -> list[Any]:
         utc = column.cast(pa.timestamp(of.unit, "UTC")) if zoned else column
         return [None if text is None else text.replace(" ", "T", 1) for text in utc.cast(pa.string()).to_pylist()]
     if pa.types.is_date(of) or pa.types.is_time(of):
-        return list(column.cast(pa.string()).to_pylist())
+        texts = column.cast(pa.string()).to_pylist()
+        if (wrong := next((text for text in texts if text is not None and text.startswith(_NO_SUCH_TIME)), None)) is not None:
+            number = wrong.rpartition(" ")[2].rstrip(">")
+            raise TandemError(f"{place}: the {of} {number} does not exist; replace it by null", code="file-unusable")
+        return list(texts)
+    if pa.types.is_duration(of):
+        digits = _DIGITS[of.unit]
+        return [None if number is None else _duration_text(number, digits) for number in column.cast(pa.int64()).to_pylist()]
     if pa.types.is_floating(of):
         numbers = column.cast(pa.float64())
         if not pc.all(pc.is_finite(numbers), min_count=0).as_py():
@@ -137,3 +150,10 @@ def _object(pairs: list[dict[str, Any]], place: str) -> dict[str, Any]:
     if len(row) < len(pairs):
         raise TandemError(f"{place}: a map has a key twice, which a JSON object cannot hold", code="file-unusable")
     return row
+
+
+def _duration_text(number: int, digits: int) -> str:
+    """ISO 8601 of a duration; the last `digits` of the number are after the second's point."""
+    whole, rest = divmod(abs(number), 10**digits)
+    fraction = f".{rest:0{digits}}" if rest else ""
+    return f"{'-' if number < 0 else ''}PT{whole}{fraction}S"

@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
@@ -50,6 +51,17 @@ COLUMNS: dict[str, tuple[pa.Array, list[str]]] = {
     "local": (pa.array([AT.replace(tzinfo=None), None], pa.timestamp("us")), ['"2026-11-01T08:00:00.123456"', "null"]),
     "date": (pa.array([date(2026, 11, 1), None]), ['"2026-11-01"', "null"]),
     "time": (pa.array([time(8, 0, 0, 1), None]), ['"08:00:00.000001"', "null"]),
+    "time_s": (pa.array([1, 86_399], pa.time32("s")), ['"00:00:01.000"', '"23:59:59.000"']),  # Parquet has no seconds
+    "time_ms": (pa.array([1, None], pa.time32("ms")), ['"00:00:00.001"', "null"]),
+    "time_ns": (pa.array([86_399_999_999_999, 0], pa.time64("ns")), ['"23:59:59.999999999"', '"00:00:00.000000000"']),
+    "duration_s": (pa.array([90, -(2**63)], pa.duration("s")), ['"PT90S"', '"-PT9223372036854775808S"']),
+    "duration_ms": (pa.array([-1, None], pa.duration("ms")), ['"-PT0.001S"', "null"]),
+    "duration_us": (pa.array([timedelta(1), timedelta(0)]), ['"PT86400S"', '"PT0S"']),
+    "duration_ns": (
+        pa.array([-90_000_000_001, 2**63 - 1], pa.duration("ns")),
+        ['"-PT90.000000001S"', '"PT9223372036.854775807S"'],
+    ),
+    "durations": (pa.array([[timedelta(microseconds=1)], None]), ['["PT0.000001S"]', "null"]),
     "binary": (pa.array([b"\x00\xff", None]), ['"AP8="', "null"]),
     "fixed": (pa.array([b"ab", b"cd"], pa.binary(2)), ['"YWI="', '"Y2Q="']),
     "uuid": (uuids(), ['"00000000-0000-0000-0000-000000000007"', "null"]),
@@ -119,12 +131,54 @@ def test_the_json_source_reads_what_the_file_held(tmp_path: Path) -> None:
     assert decoded.events["note"].to_pylist() == ["ä", None]
 
 
+class Shift(Event):
+    begins: time
+    lasts: timedelta | None
+    breaks: dict[str, timedelta]
+
+
+UNITS: list[Any] = ["s", "ms", "us", "ns"]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_durations_and_times_of_day_are_read_to_the_microsecond(tmp_path: Path, unit: Any) -> None:
+    """Digits beyond the microsecond are cut: of a time of day toward midnight, of a duration toward zero."""
+    numbers = [1_999, -1_999, 86_399, None]
+    of_day: dict[str, pa.DataType] = {"s": pa.time32("s"), "ms": pa.time32("ms"), "us": pa.time64("us"), "ns": pa.time64("ns")}
+    file = written(
+        tmp_path / "f.parquet",
+        begins=pa.array([1_999, 0, 86_399, 1], of_day[unit]),
+        lasts=pa.array(numbers, pa.duration(unit)),
+        breaks=pa.array([[("a", number or 0)] for number in numbers], pa.map_(pa.string(), pa.duration(unit))),
+    )
+    source = Source(topic="t", event=Shift, event_time="_append_time")
+    with file_values(source, file) as values:
+        decoded = decode(source, as_records(source, [one.value for one in values], topic_id="T", offsets=range(4), at=AT))
+    assert decoded.rejects.num_rows == 0
+    nanoseconds = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit]
+    assert decoded.events["begins"].to_pylist() == [number * nanoseconds // 1000 for number in (1_999, 0, 86_399, 1)]
+    lasts = [None if number is None else int(Fraction(number * nanoseconds, 1000)) for number in numbers]
+    assert decoded.events["lasts"].to_pylist() == lasts
+    assert decoded.events["breaks"].to_pylist() == [[("a", micros or 0)] for micros in lasts]
+
+
+def test_times_of_spark_keep_their_years(tmp_path: Path) -> None:
+    """Spark writes INT96 by default, of which pyarrow makes nanoseconds, for years from 1678 to 2261 only."""
+    times = [datetime(9999, 12, 31, 23, 59, 59, 999_999), datetime(1500, 1, 1), AT.replace(tzinfo=None)]  # noqa: DTZ001
+    table = pa.table({"c": pa.array(times, pa.timestamp("us"))})
+    pq.write_table(table, tmp_path / "f.parquet", use_deprecated_int96_timestamps=True)
+    found = [json.loads(row.value)["c"] for row in parquet_values(tmp_path / "f.parquet")]
+    assert found == ["9999-12-31T23:59:59.999999", "1500-01-01T00:00:00.000000", "2026-11-01T08:00:00.123456"]
+
+
 @pytest.mark.parametrize(
     ("column", "sentence"),
     [
         (pa.array([float("nan")]), "rows 1 to 1: a number is infinite or NaN"),
         (pa.array([[float("inf")]]), "rows 1 to 1: a number is infinite or NaN"),
-        (pa.array([timedelta(1)]), "has type duration[us], which JSON cannot hold without loss"),
+        (pa.array([-1]).view(pa.time64("us")), "rows 1 to 1: the time64[us] -1 does not exist; replace it by null"),
+        (pa.array([86_400_000], pa.int32()).view(pa.time32("ms")), "rows 1 to 1: the time32[ms] 86400000 does not exist"),
+        (pa.array([-(2**31)], pa.int32()).view(pa.date32()), "rows 1 to 1: the date32[day] -2147483648 does not exist"),
         (pa.array([[(1, 2)]], pa.map_(pa.int64(), pa.int64())), "is a map with keys of type int64"),
         (pa.array([[("k", 1), ("k", 2)]], pa.map_(pa.string(), pa.int64())), "a map has a key twice"),
     ],
