@@ -6,7 +6,7 @@
 | decimal | a number with all digits |
 | timestamp with a zone | a text in UTC with all digits: `2026-11-01T08:00:00.123456789Z` |
 | timestamp without a zone | the same text without the `Z` |
-| date, time of day | `2026-11-01`, `08:00:00.000123`; one that does not exist is refused |
+| date, time of day | `2026-11-01`, `08:00:00.000123`; another than those of a calendar or clock is refused |
 | duration | ISO 8601 in seconds with all digits: `-PT90.000000001S` |
 | binary | base64; a UUID its text |
 | list, struct, map with texts as keys | an array, an object |
