@@ -18,8 +18,8 @@ The event type takes what it needs by name:
 
 * The nil value `-` is null in an Optional field. Elsewhere it stays `-` in a text and is `{}` in `structured`; a message without
   a time is rejected.
-* A line feed at the end belongs to the transport (RFC 6587), not to the message. So does a number of bytes before a message, as
-  Heroku and rsyslog send it: several such messages in a value may hold line feeds.
+* A line end belongs to the transport (RFC 6587), not to the message. So does a number of bytes before a message, as Heroku and
+  rsyslog send it: several such messages in a value may hold line feeds.
 * With `structured=False` messages have no STRUCTURED-DATA: so Heroku sends them.
 * A text that a field takes must be UTF-8.
 * Messages of RFC 3164 (syslog_3164) are rejected without `zone`. With it, times without a zone are on its wall clocks.
@@ -47,7 +47,7 @@ from tandem.views.source.fields.text_values import check_text, text_fields, with
 from tandem.views.source.fields.time_reader import refuse_notation
 from tandem.views.source.format import Listed, Parse
 from tandem.views.source.formats import syslog_3164
-from tandem.views.source.formats.syslog_3164 import Year
+from tandem.views.source.formats.syslog_3164 import Parts, Year
 from tandem.views.time_zone import ZONES, time_zone
 
 # Possessive quantifiers: no crafted message makes the search backtrack.
@@ -72,6 +72,8 @@ _PARAMETER = re.compile(rf' ({_SD_NAME})="({_SD_VALUE})"', _FLAGS)
 _ESCAPED = re.compile(r'\\(["\\\]])')
 _MOST_PRIORITY = 191
 _COUNT = re.compile(rb"([1-9]\d{0,8}) (?=<)")
+_NUMBER = re.compile(rb"\d+ ")
+_LINE_END = re.compile(rb"\r?\n")
 
 _NIL = "-"
 _TYPES = {
@@ -81,7 +83,7 @@ _TYPES = {
     "time": TIMESTAMP,
 }
 
-Take = Callable[[re.Match[str], datetime | None], Any]
+Take = Callable[[re.Match[str] | Parts, datetime | None], Any]
 """From a matched message and its record's timestamp to a field's value."""
 
 
@@ -129,15 +131,15 @@ class Syslog:
         matching = re.compile(" ".join(parts.values()) + _REST, _FLAGS).fullmatch
 
         def parse(value: bytes, timestamp: datetime | None = None) -> Any:
-            if value[:1].isdigit():
+            if _NUMBER.match(value):
                 value = _message(value)
+            value = _line(value)
             damage = None
             try:
                 text = value.decode()
             except UnicodeDecodeError as error:
                 damage, text = Reject("utf8", f"byte {error.start} is not UTF-8: {error.reason}"), with_damage(value)
-            text = text.removesuffix("\n")
-            match = matching(text) or (syslog_3164.MESSAGE.fullmatch(text) if self.zone is not None else None)
+            match = matching(text) or (syslog_3164.parts_of(text) if self.zone is not None else None)
             if match is None:
                 raise damage or Reject("format", _first_fault(text, parts))
             if match["priority"] and int(match["priority"]) > _MOST_PRIORITY:
@@ -154,7 +156,7 @@ class Syslog:
         parse = self.parser(event)
 
         def split(value: bytes, *record: Any) -> list[tuple[Any, ...]]:
-            messages = _messages(value) if value[:1].isdigit() else value.removesuffix(b"\n").split(b"\n")
+            messages = _messages(value) if _NUMBER.match(value) else _LINE_END.split(_line(value))
             return [(message, *record) for message in messages]
 
         return Listed(split, lambda part: parse(*part), shown=itemgetter(0))
@@ -193,7 +195,7 @@ def _take(field: Field, time: Take) -> Take:
     empty = {"message": "", "structured": "{}"}.get(name)
     read = _READS.get(field.key, str)
 
-    def take(match: re.Match[str], timestamp: datetime | None) -> Any:
+    def take(match: re.Match[str] | Parts, timestamp: datetime | None) -> Any:
         text = match[name]
         if text is None or (text == _NIL and name != "message"):
             if field.optional:
@@ -205,6 +207,11 @@ def _take(field: Field, time: Take) -> Take:
         return empty if text is None else read(text)
 
     return take
+
+
+def _line(value: bytes) -> bytes:
+    """The value without its line end."""
+    return value[:-2] if value.endswith(b"\r\n") else value.removesuffix(b"\n")
 
 
 def _message(value: bytes) -> bytes:
@@ -233,14 +240,14 @@ def _messages(value: bytes) -> list[bytes]:
     return messages
 
 
-def _time(match: re.Match[str], _: datetime | None) -> datetime:
+def _time(match: re.Match[str] | Parts, _: datetime | None) -> datetime:
     if match["time"] == _NIL:
         raise Reject("missing_field", "the message has no time")
-    return syslog_3164.iso_time(match["time"])
+    return syslog_3164.iso_time(match["time"] or "")
 
 
-def _time_in_zone(match: re.Match[str], timestamp: datetime | None, *, zone: str, year: Year) -> datetime:
-    return _time(match, timestamp) if match.re is not syslog_3164.MESSAGE else syslog_3164.time_of(match, zone, year, timestamp)
+def _time_in_zone(match: re.Match[str] | Parts, timestamp: datetime | None, *, zone: str, year: Year) -> datetime:
+    return _time(match, timestamp) if isinstance(match, re.Match) else syslog_3164.time_of(match, zone, year, timestamp)
 
 
 def _structured(text: str) -> str:

@@ -180,6 +180,63 @@ def test_a_time_within_half_a_year_of_its_record_is_read_back(sent: datetime, de
     assert one(syslog(zone=zone), text, sent + delay)["time"] == expected
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("2026-10-11T22:14:15.003000+02:00 box su[230]: x", {"hostname": "box", "app": "su", "procid": "230", "message": "x"}),
+        ("2026-10-11T22:14:15.003000+0200 box kernel: [ 0.5] x", {"app": "kernel", "facility": None, "message": "[ 0.5] x"}),
+        ("2026-10-11T22:14:15,003+02:00 box su: x", {"hostname": "box"}),
+        ("2026-10-11T22:14:15.003+02:00", {"hostname": None, "app": None, "message": ""}),
+    ],
+)
+def test_lines_of_a_file_may_begin_with_the_time(value: str, expected: dict[str, Any]) -> None:
+    """As rsyslog writes files since Debian 12, and `journalctl -o short-iso` prints. The year is not a number of bytes."""
+    found = one(BERLIN, value)
+    assert {name: found[name] for name in expected} == expected
+    assert found["time"] == datetime(2026, 10, 11, 20, 14, 15, 3000, tzinfo=UTC)
+    assert read(BERLIN, f"{value}\r\n{value}\n", many=2) == [found, found]
+    assert one(syslog(), value)["reason"] == "format"
+
+
+@pytest.mark.parametrize("number", ["", "29: ", "000029: ", ": "])
+@pytest.mark.parametrize(
+    ("head", "hostname"),
+    [
+        ("*Apr 18 13:23:45.123:", None),
+        (".Apr 18 2026 13:23:45.123 CEST:", None),
+        ("Apr 18 11:23:45.123 UTC:", None),
+        ("router: Apr 18 11:23:45.123 GMT:", "router"),
+        ("Apr 18 2026 13:23:45.123 fw :", "fw"),
+        ("2026 Apr 18 11:23:45.123 UTC:", None),
+    ],
+)
+def test_cisco_writes_a_colon_after_the_time(number: str, head: str, hostname: str | None) -> None:
+    """IOS, ASA and NX-OS, with a number of the message, the host's name, the zone's name and the clock's state, or without."""
+    found = one(BERLIN, f"<189>{number}{head} %SYS-5-CONFIG_I: Configured: x", datetime(2026, 5, 1, tzinfo=UTC))
+    assert found == {
+        "time": datetime(2026, 4, 18, 11, 23, 45, 123000, tzinfo=UTC), "facility": 23, "severity": 5, "hostname": hostname,
+        "app": "%SYS-5-CONFIG_I", "procid": None, "msgid": None, "message": "Configured: x",
+    }  # fmt: skip
+
+
+def test_a_named_zone_is_not_read_as_another() -> None:
+    """A router in UTC is not two hours off where the declared zone is Berlin, and an unknown name is not guessed."""
+    (found,) = read(BERLIN, "<189>Apr 18 13:23:45 EDT: %SYS-5-CONFIG_I: x")
+    assert (found["reason"], found["detail"]) == (
+        "invalid_value",
+        "time 'Apr 18 13:23:45' is in zone EDT, but clocks in Europe/Berlin show CEST then",
+    )
+    twice = [one(BERLIN, f"<189>Oct 25 02:30:00 {name}: %A-1-B: x")["time"].hour for name in ("CEST", "CET")]
+    assert twice == [0, 1]
+
+
+def test_a_line_end_is_not_in_a_message() -> None:
+    message = "<34>1 2026-10-11T22:14:15Z box su 230 - -"
+    ends = [one(syslog(), message + text + end)["message"] for text in ("", " x") for end in ("", "\n", "\r\n")]
+    assert ends == ["", "", "", "x", "x", "x"]
+    assert one(syslog(), message + " x\r")["message"] == "x\r"
+
+
 def test_a_declared_year_needs_no_timestamp() -> None:
     decoder = syslog(zone="Europe/Berlin", year=2024)
     assert one(decoder, "<34>Feb 29 12:00:00 box su: x")["time"] == datetime(2024, 2, 29, 11, tzinfo=UTC)
