@@ -16,7 +16,6 @@ REFERENCE = {
     )
 }
 LONGER = {
-    "how-to.md": 4700,
     "serve.md": 6300,
 }
 """Pages that are still longer, and how long at most; this may only shrink."""
