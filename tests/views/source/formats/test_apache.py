@@ -91,6 +91,34 @@ class Headers(Event):
     method: Literal["GET", "POST"]
 
 
+class Measured(Event):
+    time: datetime
+    user: str | None
+    status: int | None
+    bytes: int | None
+    duration_us: int | None
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (f'"" {TIME} 200 5 7', ("", 200, 5, 7)),
+        (f'\\"\\" {TIME} 200 5 7', ('""', 200, 5, 7)),
+        (f"- {TIME} - - -", (None, None, None, None)),
+    ],
+)
+def test_what_httpd_writes_without_a_value(line: str, expected: tuple[Any, ...]) -> None:
+    """An empty user is two quotes, a user of two quotes is escaped; a directive for some statuses has a `-` for others."""
+    found = event("%u %t %>s %500b %400,501D", Measured, line)
+    assert (found["user"], found["status"], found["bytes"], found["duration_us"]) == expected
+
+
+def test_the_size_of_an_answer_that_is_not_logged_is_not_zero() -> None:
+    assert event("%h %t %>s %400b", Hit, f"h {TIME} 200 -")["reason"] == "missing_field"
+    assert event("%h %t %>s %b", Hit, f"h {TIME} - 5")["reason"] == "missing_field"
+    assert event("%h %t %>s %b", Hit, f"h {TIME} 200 -")["bytes"] == 0
+
+
 def test_headers_are_fields_of_the_type_that_the_event_declares() -> None:
     format_ = '%t %{X-Request-ID}i "%{X-Forwarded-For}i" %{Content-Length}o "%{session}C" %{ms}T %X %m'
     found = event(format_, Headers, f'{TIME} - "1.1.1.1, 2.2.2.2,3.3.3.3" 17 "" 3 - GET')

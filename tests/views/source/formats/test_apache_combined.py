@@ -138,7 +138,7 @@ def test_a_line_end_belongs_to_no_field() -> None:
         (line(bytes=""), "format", "bytes"),
         (line(bytes="-5"), "format", "bytes"),
         (line(status="20"), "format", "status"),
-        (line(status="-"), "format", "status"),
+        (line(status="-"), "missing_field", "status"),
         (line(request="GET / HTTP/1.1"), "format", "request"),
         (line(time="17/May/2015:10:05:03 +0000"), "format", "time"),
         (line(time="[17/05/2015:10:05:03 +0000]"), "format", "time"),

@@ -213,6 +213,39 @@ def test_comments_are_not_events() -> None:
     assert decoded(several, f"{NAMES}{ROW}\n{ROW}\n".encode()).events.num_rows == 2
 
 
+def test_other_fields_of_a_file_are_not_read_as_these() -> None:
+    """Standard logging may be configured to write other fields, or another order."""
+    several = Source(topic="t", event=Cached, event_time="time", decoder=cloudfront(), max_events_per_record=5)
+    full = NAMES.replace("sc-status", "sc-status cs(Referer) cs(User-Agent) cs-uri-query cs(Cookie) x-edge-result-type")
+    assert decoded(several, f"{full}{ROW}".encode()).events.num_rows == 1
+    for names in (NAMES.replace("x-edge-location ", ""), NAMES.replace("cs-method cs(Host)", "cs(Host) cs-method")):
+        result = decoded(several, f"{names}{ROW}".encode())
+        assert (result.events.num_rows, result.rejects["reason"].to_pylist()) == (0, ["format"])
+    assert result.rejects["detail"][0].as_py() == "#Fields has cs(Host) in the place of cs_method"
+
+
+class Lists(Event):
+    time: datetime
+    target_port_list: list[str]
+    target_status_code_list: list[int]
+
+
+class Forwarded(Event):
+    time: datetime
+    x_forwarded_for: list[str]
+
+
+def test_lists_have_the_separators_of_their_writers() -> None:
+    """Spaces in a load balancer's, and in CloudFront's the encoded space of X-Forwarded-For."""
+    balanced = Source(topic="t", event=Lists, event_time="time", decoder=aws_alb())
+    found = event(balanced, LINE + ' "10.0.0.1:80 10.0.0.2:80" "502 200"')
+    assert (found["target_port_list"], found["target_status_code_list"]) == (["10.0.0.1:80", "10.0.0.2:80"], [502, 200])
+    cached = Source(topic="t", event=Forwarded, event_time="time", decoder=cloudfront())
+    for separator in (",", ",%20", ",%20%20"):
+        line = ROW.replace("0.001\t-\tTLSv1.2", f"0.001\t2001:db8::1{separator}10.0.0.2\tTLSv1.2")
+        assert event(cached, line)["x_forwarded_for"] == ["2001:db8::1", "10.0.0.2"]
+
+
 def test_an_event_type_cannot_ask_for_what_no_line_has() -> None:
     class Odd(Event):
         time: datetime

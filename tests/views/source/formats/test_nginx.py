@@ -159,6 +159,44 @@ def test_what_nginx_writes_is_read_back(texts: tuple[str, str, str], status: int
     }  # fmt: skip
 
 
+class Bare(Event):
+    time_local: datetime
+    http_referer: str
+    http_user_agent: str
+
+
+@given(st.text(st.sampled_from('a\\" '), max_size=6), st.text(st.sampled_from('a\\" '), max_size=6))
+def test_without_escapes_a_text_is_read_whole_or_not_at_all(referer: str, agent: str) -> None:
+    """A backslash at the end escapes nothing; where a quote ends a text nobody can say."""
+    found = event(nginx(format="combined", escape="none"), Bare, f'h - - [{LOCAL}] "" 400 0 "{referer}" "{agent}"')
+    if '"' in referer + agent:
+        assert found["reason"] == "format"
+    else:
+        assert (found["http_referer"], found["http_user_agent"]) == (referer, agent)
+
+
+class Client(Event):
+    time_local: datetime
+    remote_addr: str
+    remote_port: int | None
+    server_port: int | None
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("10.0.0.1:4711 80", ("10.0.0.1", 4711, 80)),
+        ("2001:db8::1:4711 80", ("2001:db8::1", 4711, 80)),
+        ("unix:: 80", ("unix:", None, 80)),
+        ("unix:: ", ("unix:", None, None)),
+    ],
+)
+def test_clients_of_a_unix_socket_have_no_port(written: str, expected: tuple[Any, ...]) -> None:
+    decoder = nginx(format="$remote_addr:$remote_port $server_port [$time_local]")
+    found = event(decoder, Client, f"{written} [{LOCAL}]")
+    assert (found["remote_addr"], found["remote_port"], found["server_port"]) == expected
+
+
 def test_without_escapes_a_text_is_what_is_logged() -> None:
     decoder = nginx(format='[$time_local] "$request" $status "$http_referer" "$http_user_agent"', escape="none")
     found = event(decoder, Texts, f'[{LOCAL}] "GET /\\x41 HTTP/1.1" 200 "" "é\\\\"')

@@ -30,7 +30,8 @@ The format is that of the server's configuration, whose `\"` may stay, or a name
 * A text is read by the type of its field, as in fields.text_values. A list field takes the values of a list, such as those of
   `%{X-Forwarded-For}i`.
 * Escapes (`\"`, `\\`, `\t`, `\xhh`) are read back (log_escapes).
-* `-` is null in an Optional field. Elsewhere a str takes it, and sizes are 0.
+* `-` is null in an Optional field. Elsewhere a str takes it, and sizes are 0. A `""` without quotes around, as of `%u`, is empty.
+* Where a directive names statuses, `%400,501D`, the `-` of an answer of another status is a missing value, also for a size.
 * Two values without anything between them, or an unquoted `%r`, have no certain end: such a format is refused.
 * Other rules are those of apache_combined, which keeps escapes as they are logged.
 """
@@ -66,7 +67,7 @@ FORMATS: Final = {
 """The formats with names: of Apache's documentation, and vhost_combined of Debian's configuration."""
 REQUEST_PARTS: Final = ("method", "path", "protocol")
 
-_DIRECTIVE: Final = re.compile(r"%(?:!?[0-9,]+|[<>])*(?:\{([^}]*)\})?(?:!?[0-9,]+|[<>])*(\^t[io]|[a-zA-Z%])")
+_DIRECTIVE: Final = re.compile(r"%((?:!?[0-9,]+|[<>])*)(?:\{([^}]*)\})?((?:!?[0-9,]+|[<>])*)(\^t[io]|[a-zA-Z%])")
 _ESCAPE: Final = re.compile(r'\\(["\\nt])')
 _CONTROLS: Final = {"n": "\n", "t": "\t"}
 _TEXTS: Final = {
@@ -121,19 +122,21 @@ def format_tokens(format_: str, what: str) -> Iterator[str | Slot]:
     for match in _DIRECTIVE.finditer(text):
         literal = _literal(text[place : match.start()], what)
         place = match.end()
-        if match[2] == "t" and match[1] and (not times or _goes_on(times[-1], match[1])):
+        argument, letter = match[2], match[4]
+        if letter == "t" and argument and (not times or _goes_on(times[-1], argument)):
             # Several directives, such as seconds and their fraction, write one time.
             yield from () if times else literal
-            times += [literal[0], match[1]] if times else [match[1]]
+            times += [literal[0], argument] if times else [argument]
             continue
         if times:
             yield time_slot(times, what)
             times = []
         yield from literal
-        if match[2] == "t" and match[1]:
-            times = [match[1]]
+        if letter == "t" and argument:
+            times = [argument]
         else:
-            yield from _directive(match[1] or "", match[2], what)
+            some_statuses = any(character.isdigit() for character in match[1] + match[3])
+            yield from _directive(argument or "", letter, what, some_statuses=some_statuses)
     if times:
         yield time_slot(times, what)
     yield from _literal(text[place:], what)
@@ -160,7 +163,8 @@ def _literal(text: str, what: str) -> tuple[str]:
     return (text,)
 
 
-def _directive(argument: str, letter: str, what: str) -> tuple[str | Slot, ...]:
+def _directive(argument: str, letter: str, what: str, *, some_statuses: bool) -> tuple[str | Slot, ...]:
+    """The slots of a directive; with `some_statuses`, as `%400,501D` has them, answers of other statuses have a `-` there."""
     if letter == "%":
         return ("%",)
     if letter == "t" and not argument:
@@ -172,11 +176,11 @@ def _directive(argument: str, letter: str, what: str) -> tuple[str | Slot, ...]:
         return (_text(_NAMES.get(name, name), LIST if name.endswith("_forwarded_for") else TEXT),)
     name = _NUMBERS.get(f"{{{argument}}}{letter}" if argument else letter, "")
     if name == "status":
-        return (Slot(name, r"\d{3}", pa.int64(), int, only=True),)
-    if name == "bytes":
-        return (Slot(name, r"(?:\d++|-)", pa.int64(), integer(name), only=True, zero=0),)
+        return (Slot(name, r"(?:\d{3}|-)", pa.int64(), int, only=True),)
     if name:
-        return (Slot(name, r"(?:\d++|-)" if letter in "ISO" else DIGITS, pa.int64(), integer(name), only=True, zero=0),)
+        size = letter in "bBISO"
+        pattern = r"(?:\d++|-)" if size or some_statuses else DIGITS
+        return (Slot(name, pattern, pa.int64(), integer(name), only=True, zero=None if some_statuses or not size else 0),)
     if letter in _TEXTS and not argument:
         return (_text(_TEXTS[letter], TEXT if letter in "qf" else WORD),)
     raise DefinitionError(f"{what}: unknown directive %{f'{{{argument}}}' if argument else ''}{letter}")

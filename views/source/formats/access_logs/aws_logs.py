@@ -10,11 +10,12 @@
 * `-` is null in an Optional field; elsewhere a str takes it. A time of `-1` is a request that was not sent to its end.
 * Texts stay as they are logged, with what AWS encodes in them (`%20`).
 * A line may lack the last fields, which AWS has added over the years, and may have further ones: they are null or their default.
-* CloudFront's comments, `#Version:` and `#Fields:`, are rejected; among several lines of a value they are left out.
+* CloudFront's comments, `#Version:` and `#Fields:`, are rejected; among several lines of a value they are left out. A value whose
+  `#Fields:` names other fields, as standard logging may be configured to, is rejected.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -55,6 +56,12 @@ _CLOUDFRONT_TAIL: Final = 20
 _DATE_AND_TIME: Final = r"\d{4}-\d\d-\d\d\t\d\d:\d\d:\d\d"
 _STATUSES: Final = ("elb_status_code", "target_status_code", "backend_status_code", "sc_status")
 """Among them 000, of a connection that ended before an answer."""
+_SEPARATORS: Final = {
+    **dict.fromkeys(("target_port_list", "target_status_code_list"), re.compile(" ")),
+    "x_forwarded_for": re.compile(r",(?:\s|%20)*"),
+}
+"""What separates the values of lists, where it is not a comma. CloudFront encodes spaces."""
+_FIELDS: Final = b"#Fields:"
 _NAME: Final = re.compile(r"\w+")
 
 
@@ -81,7 +88,8 @@ def _tokens(fields: str, time: Slot) -> Iterator[str | Slot]:
             yield Slot(name, r"(?:\d{3}|-)", pa.int64(), int)
         else:
             by_context = name == "client" or fields[match.start() - 1 : match.start()] == '"'
-            yield Slot(name, DIGITS if name == "client_port" else WORD if by_context else word, several=LIST_SEPARATOR)
+            several = _SEPARATORS.get(name, LIST_SEPARATOR)
+            yield Slot(name, DIGITS if name == "client_port" else WORD if by_context else word, several=several)
     yield fields[place:]
 
 
@@ -114,7 +122,7 @@ class AwsLog(EventOfLine):
         lines = by_line(self.parser(event))
         if self.kind != "cloudfront":
             return lines
-        return Listed(lambda value: [line for line in lines.split(value) if not line.startswith(b"#")], lines.parse)
+        return Listed(lambda value: _requests(lines.split(value)), lines.parse)
 
     def __str__(self) -> str:
         return call(self.kind)
@@ -133,6 +141,17 @@ def aws_elb() -> AwsLog:
 def cloudfront() -> AwsLog:
     """Decode CloudFront's standard access logs: one value is one line; with `max_events_per_record`, several."""
     return AwsLog("cloudfront")
+
+
+def _requests(lines: Sequence[bytes]) -> list[bytes]:
+    """The lines that are not comments. Raises Reject if a comment names other fields, or another order, than lines have here."""
+    for line in lines:
+        if line.startswith(_FIELDS):
+            names = line.removeprefix(_FIELDS).decode(errors="replace").split()
+            for name, expected in zip(names, ("date", *_CLOUDFRONT.split()), strict=False):
+                if "_".join(_NAME.findall(name.lower())) != expected:
+                    raise Reject("format", f"#Fields has {name[:40]} in the place of {expected}")
+    return [line for line in lines if not line.startswith(b"#")]
 
 
 def _without_comments(parse: Parse) -> Parse:

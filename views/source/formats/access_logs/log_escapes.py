@@ -20,8 +20,8 @@ _CONTROLS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": 
 
 
 def unescape_apache(text: str) -> str:
-    """The text that Apache's httpd has logged so."""
-    return _APACHE.sub(_apache, text)
+    """The text that Apache's httpd has logged so; `""` is an empty user."""
+    return "" if text == '""' else _APACHE.sub(_apache, text)
 
 
 def unescape_nginx(text: str) -> str:

@@ -177,7 +177,8 @@ def _reader(field: Field, slot: Slot) -> Read | None:
         return lambda text: zero if text in empty else digits(text)
     if read is None and slot.unescape is not None:
         by_type, unescape = reader(replace(field, optional=False), empty=()), slot.unescape
-        read = lambda text: by_type(unescape(text) if "\\" in text else text)  # noqa: E731  a definition would need two names
+        # Servers escape a quote, but for Apache's "" in place of an empty text.
+        read = lambda text: by_type(unescape(text) if "\\" in text or text == '""' else text)  # noqa: E731  needs no second name
     elif read is None and field.type is str and not field.optional:
         return None
     return reader(field, read, empty=slot.empty)

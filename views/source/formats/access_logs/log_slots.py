@@ -10,6 +10,8 @@ from tandem.views.source.formats.access_logs.log_lines import REQUEST, LineLayou
 
 QUOTED: Final = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
 """What stands between two quotes that are not escaped."""
+UNESCAPED: Final = r'[^"]*+'
+"""The same, where the server escapes nothing."""
 LIST_SEPARATOR: Final = re.compile(r",\s*| : ")
 TEXT: Final = "*"
 """The pattern of a text that may be empty, of any form until lines_of decides."""
@@ -18,12 +20,18 @@ WORD: Final = "+"
 LIST: Final = ", "
 """The same of values with separators."""
 DIGITS: Final = r"\d++"
+PORT: Final = r"\d*+"
+"""Digits, or none."""
 _FIRST: Final = {"query": "?", "is_args": "?", "request_uri": "/", "uri": "/", "document_uri": "/"}
 """The first character of values that may follow another without anything between."""
 
 
-def lines_of(what: str, tokens: Iterable[str | Slot], *, request: tuple[str, ...] = (), tail: int | None = None) -> LineLayout:
+def lines_of(
+    what: str, tokens: Iterable[str | Slot], *, request: tuple[str, ...] = (), tail: int | None = None, escapes: bool = True
+) -> LineLayout:
     """The layout of lines with these literal texts and slots, whose patterns TEXT, WORD and LIST their neighbours decide.
+
+    With `escapes` a backslash before a quote escapes it.
 
     Raises DefinitionError if there is no slot, or nothing shows where a value ends.
     """
@@ -43,8 +51,9 @@ def lines_of(what: str, tokens: Iterable[str | Slot], *, request: tuple[str, ...
             raise DefinitionError(f"{what}: nothing between {part.name} and {after.name} shows where the first one ends")
         if part.name == REQUEST and not (opening.endswith('"') and closing.startswith('"')):
             raise DefinitionError(f"{what}: the request has spaces, so that nothing shows where it ends; put it in quotes")
-        digits = isinstance(following, Slot) and following.pattern == DIGITS
-        layout.append(replace(part, pattern=_pattern(part.pattern, opening, closing, inside=quotes % 2 == 1, digits=digits)))
+        digits = isinstance(following, Slot) and following.pattern in (DIGITS, PORT)
+        pattern = _pattern(part.pattern, opening, closing, inside=quotes % 2 == 1, digits=digits)
+        layout.append(replace(part, pattern=UNESCAPED if pattern == QUOTED and not escapes else pattern))
     return LineLayout(what, tuple(layout), request, tail)
 
 

@@ -18,6 +18,8 @@ The event type takes what it needs by the names of the variables:
 * A variable named `upstream_...` or `..._forwarded_for` may have spaces between its values, also without quotes.
 * Two variables without anything between them, or an unquoted `$request`, have no certain end: such a format is refused.
 * A byte that is not UTF-8 rejects the line only in a field that the event type takes.
+* With escape=none nothing shows whether a quote ends a text: a line with a quote inside a text is rejected.
+* A port is empty where the client, or the server, uses a socket of UNIX.
 * `nginx_json()` reads objects of escape=json.
 """
 
@@ -36,7 +38,7 @@ from tandem.views.source.format import Parse
 from tandem.views.source.formats.access_logs.clf_time import CLF_TIME
 from tandem.views.source.formats.access_logs.log_escapes import unescape_json, unescape_nginx
 from tandem.views.source.formats.access_logs.log_lines import LineLayout, Slot, line_parser
-from tandem.views.source.formats.access_logs.log_slots import DIGITS, LIST, LIST_SEPARATOR, TEXT, lines_of
+from tandem.views.source.formats.access_logs.log_slots import DIGITS, LIST, LIST_SEPARATOR, PORT, TEXT, lines_of
 from tandem.views.source.formats.access_logs.nginx_values import EMPTY, TIMES
 from tandem.views.source.formats.lines import EventOfLine
 
@@ -54,7 +56,8 @@ _PATTERNS: Final = {
     "time_local": CLF_TIME,
     "msec": r"[\d.]++",
     "status": r"\d{3}",
-    **dict.fromkeys(("remote_port", "server_port", "connection", "connection_requests", "pid", "request_length"), DIGITS),
+    **dict.fromkeys(("connection", "connection_requests", "pid", "request_length"), DIGITS),
+    **dict.fromkeys(("remote_port", "server_port"), PORT),
     **dict.fromkeys(("body_bytes_sent", "bytes_sent"), DIGITS),
     "is_args": r"\??+",
 }
@@ -95,7 +98,8 @@ def _layout(format_: str, escape: Escape) -> LineLayout:
     if not isinstance(format_, str) or not (format_ == "combined" or _VARIABLE.search(format_)):
         raise DefinitionError(f"nginx: format {format_!r} is neither combined nor a log_format such as {COMBINED!r}")
     text = COMBINED if format_ == "combined" else format_
-    return lines_of(f"the log format {format_!r}", _tokens(text, escape), request=REQUEST_PARTS)
+    what = f"the log format {format_!r}"
+    return lines_of(what, _tokens(text, escape), request=REQUEST_PARTS, escapes=escape != "none")
 
 
 def _tokens(text: str, escape: Escape) -> Iterator[str | Slot]:
