@@ -1,6 +1,6 @@
 """A gap, a stuck speed layer, a missing file, a torn commit: every interface reports it, or fails with the reason.
 
-The table in docs/serve.md says the same.
+The table in docs/server-health.md says the same.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""docs/serve.md's configuration of HAProxy: a token stays at one server, the first has the runs, and either may be away."""
+"""The proxy of docs/several-servers.md: a token stays at one server, the first has the runs, and either may be away."""
 
 import re
 import shutil
@@ -18,7 +18,7 @@ from tests.serving.http.served import Served, serving
 from tests.serving.world import World, forty_hits
 
 HAPROXY = shutil.which("haproxy", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
-(SHOWN,) = re.findall(r"^```haproxy\n(.*?)^```$", (DOCS / "serve.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+(SHOWN,) = re.findall(r"^```haproxy\n(.*?)^```$", (DOCS / "several-servers.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
 
 pytestmark = pytest.mark.skipif(HAPROXY is None, reason="haproxy is not installed: apt install haproxy")
 

@@ -1,4 +1,4 @@
-"""docs/serve.md: its commands work, its settings exist, and its table has every route."""
+"""The pages on serving: their commands work, their settings exist, and the table of docs/serve.md has every route."""
 
 import json
 import re
@@ -24,8 +24,9 @@ from tests.serving.http.served import Served, serving
 from tests.serving.world import DEFINITIONS, World, hit
 from tests.stack import new_topic, shared_kafka
 
-PAGE = (DOCS / "serve.md").read_text("utf-8")
-PYTHON = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+PAGES = ("serve.md", "tokens.md", "send-events.md", "operate.md")
+TEXT = {page: (DOCS / page).read_text("utf-8") for page in PAGES}
+PYTHON = re.findall(r"^```python\n(.*?)^```$", "\n".join(TEXT.values()), re.MULTILINE | re.DOTALL)
 SALES = """
 sales = View(
     source=hits,
@@ -46,7 +47,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def commands() -> list[str]:
-    return [step.line for step in steps("serve.md") if isinstance(step, Command)]
+    return [step.line for page in PAGES for step in steps(page) if isinstance(step, Command)]
 
 
 def test_the_tokens_commands_are_as_shown(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,7 +152,7 @@ def test_events_that_the_page_sends_are_in_the_log(broker: kafka.BrokerConnectio
 
 
 def test_the_settings_in_the_page_exist(tmp_path: Path) -> None:
-    (toml,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (toml,) = re.findall(r"^```toml\n(.*?)^```$", TEXT["tokens.md"], re.MULTILINE | re.DOTALL)
     (tmp_path / "tandem.toml").write_text(toml)
     found = provider(settings.load(tmp_path, {}).serving.oidc)
     assert found is not None
@@ -160,4 +161,5 @@ def test_the_settings_in_the_page_exist(tmp_path: Path) -> None:
 
 def test_the_table_of_the_page_has_every_route(world: World) -> None:
     for route in gated(Served(world).app):
-        assert route.path_format.replace("{view}", "VIEW").replace("{source}", "SOURCE").replace("{id}", "RUN") in PAGE
+        path = route.path_format.replace("{view}", "VIEW").replace("{source}", "SOURCE").replace("{id}", "RUN")
+        assert path in TEXT["serve.md"]
