@@ -20,6 +20,7 @@ from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.source import Source
 from tandem.views.sql.engine import quoted
 from tandem.views.sql.expressions import Expression, bind_expression
+from tandem.views.value_forms import MAPPINGS, display_text, not_a_mapping, not_a_measure, not_a_text, not_a_window
 from tandem.views.windows import AllTime, Placement, Window
 from tandem.views.windows.placement import COMPLETE, WINDOW_STATE
 
@@ -67,7 +68,26 @@ class View:
 
     @cached_property
     def _hash(self) -> int:
-        return hash(self._parts())
+        try:
+            return hash(self._parts())
+        except (TypeError, AttributeError) as error:
+            raise DefinitionError(self._misfit() or str(error)) from error
+
+    def _misfit(self) -> str | None:
+        """Which part is not the dict that it should be, or has a value that can change; None if another part is wrong."""
+        for part in MAPPINGS:
+            if not isinstance(getattr(self, part), Mapping):
+                return not_a_mapping(part, getattr(self, part))
+        keys: Mapping[str, Any] = self.keys
+        for name, value in keys.items():
+            if not isinstance(value, str):
+                return f"key {name!r}: {value!r} {not_a_text(value)}"
+        for name, measure in self.measures.items():
+            inner = measure.measure if isinstance(measure, Filtered) else measure
+            for value in vars(inner).values() if hasattr(inner, "__dict__") else ():
+                if isinstance(value, list | dict | set):
+                    return f"measure {name!r}: {value!r} {not_a_text(value)}"
+        return None
 
     def __getstate__(self) -> dict[str, object]:
         """The fields: another process hashes texts differently."""
@@ -138,7 +158,7 @@ def bind(view: View) -> BoundView:
         try:
             return bind_expression(text, fields, event)
         except DefinitionError as error:
-            raise DefinitionError(f"{place}, {part}: {text!r} {error}") from error
+            raise DefinitionError(f"{place}, {part}: {display_text(text)} {error}") from error
 
     def condition(part: str, text: str) -> Expression:
         bound = expression(part, text)
@@ -254,15 +274,6 @@ def approximations(view: View) -> dict[str, Approximation]:
     return {m.name: m.aggregate.approximate for m in bind(view).measures if m.aggregate.approximate is not None}
 
 
-def _not_a_measure(value: object) -> str:
-    """Why a value is not a measure, and what would be one."""
-    if isinstance(value, FunctionType):
-        return f"the function {value.__name__} is not a measure; call it: {value.__name__}()"
-    # max("n") of Python is the text's last letter.
-    hint = "; Python's own sum, min and max are not measures" if isinstance(value, str) and len(value) == 1 else ""
-    return f"{value!r} is not a measure, such as count() or total('...'){hint}"
-
-
 def group_columns(view: View) -> list[str]:
     """The columns that identify a row of an answer: keys and window."""
     return [*view.keys, *(column.name for column in bind(view).placement.columns.answers)]
@@ -288,17 +299,15 @@ def _check_shape(view: View, place: str) -> None:
     """Raise DefinitionError for what is wrong apart from expressions."""
     if not isinstance(view.source, Source):
         raise DefinitionError(f"{place}, source: {view.source!r} is not a Source")
-    if not type(view.window).__module__.startswith("tandem.views.windows."):
-        raise DefinitionError(
-            f"{place}, window: {view.window!r} is not a window of Tandem, such as tumbling(minutes=1) or all_time(); a project "
-            "cannot define its own"
-        )
+    window: Any = view.window
+    if isinstance(window, FunctionType) or not type(window).__module__.startswith("tandem.views.windows."):
+        raise DefinitionError(f"{place}, window: {not_a_window(window)}")
     if not view.measures:
         raise DefinitionError(f"{place} has no measures; for example measures={{'n': count()}}")
     for name, measure in view.measures.items():
         custom = isinstance(measure, CustomMeasure)  # whose `inputs` may raise
         if isinstance(measure, type) or not (custom or (hasattr(measure, "inputs") and callable(getattr(measure, "bind", None)))):
-            raise DefinitionError(f"{place}, measure {name!r}: {_not_a_measure(measure)}")
+            raise DefinitionError(f"{place}, measure {name!r}: {not_a_measure(measure)}")
     for name in (*([view.name] if view.name else []), *view.keys, *view.measures):
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise DefinitionError(f"{place}: {name!r} is not a name: a letter, then letters, digits and underscores")

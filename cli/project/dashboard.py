@@ -10,6 +10,9 @@ import pyarrow as pa
 import typer
 
 from tandem.cli.command.call import Call, Output
+from tandem.cli.run import part_processes, server_port
+from tandem.infra.process.ports import HOST
+from tandem.infra.settings import Settings
 from tandem.views.project.project import Project
 from tandem.views.view import answer_schema
 from tandem.views.windows.in_order import SlidingCountWindow
@@ -28,7 +31,9 @@ _HEIGHT: Final = 9
 def run(
     call: Call,
     *,
-    server: Annotated[str | None, typer.Option(help="The server's address. Default: loopback at serving.port.")] = None,
+    server: Annotated[
+        str | None, typer.Option(help="The server's address. Default: that of the running server, or loopback at serving.port.")
+    ] = None,
 ) -> Output:
     """Print a Grafana dashboard with a panel for each view of the project.
 
@@ -36,9 +41,15 @@ def run(
     charts, with a line for each combination of keys; the others are tables. The dashboard changes with the definitions alone.
     """
     project = call.definitions()
-    address = server or f"http://127.0.0.1:{call.settings().serving.port}"
+    address = server or _address(call.settings())
     document = dashboard(project, call.project.resolve().name, address.rstrip("/"))
     return Output(document, json.dumps(document, indent=1))
+
+
+def _address(settings: Settings) -> str:
+    """Where the server answers; where none runs, the port that `up` would give it."""
+    port = server_port.last_port(settings) or settings.serving.port
+    return part_processes.server_address(settings.folder) or f"http://{HOST}:{port}"
 
 
 def dashboard(project: Project, name: str, server: str) -> dict[str, Any]:

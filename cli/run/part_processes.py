@@ -60,6 +60,13 @@ def withdraw(state: Path, name: str) -> None:
         ready_file(state, name).unlink(missing_ok=True)
 
 
+def server_address(state: Path) -> str | None:
+    """The address of the project's server; None if none runs, or it is not ready."""
+    server = background.running(state, SERVER)
+    facts = None if server is None else announced(state, SERVER, server)
+    return None if facts is None else str(facts["address"])
+
+
 def document(settings: Settings) -> dict[str, Any]:
     """The document of `up`: every running part, and its address."""
     parts = [{"name": part.name, "pid": part.pid, "log": part.log} for part in running(settings)]
@@ -78,8 +85,7 @@ def _addresses(settings: Settings) -> Iterator[tuple[str, str]]:
         yield "kafka", broker.address(settings).bootstrap
         if not settings.kafka.bootstrap:
             yield "kafka_login", str(broker_login.java_properties(settings))
-    server = background.running(settings.folder, SERVER)
-    if server and (facts := announced(settings.folder, SERVER, server)):
-        yield "serve", facts["address"]
+    if server := server_address(settings.folder):
+        yield "serve", server
     if found := local_airflow.address(settings):
         yield "airflow", found

@@ -26,11 +26,10 @@ def choose(settings: Settings, named: int | None, say: Callable[[str], None]) ->
     In place of the default port, a free one is chosen and reported if another program uses it. Raises ServingPortTaken for a port
     that was named, and for another than that of a running server.
     """
-    server = background.running(settings.folder, part_processes.SERVER)
-    if server is not None:
-        at = part_processes.announced(settings.folder, part_processes.SERVER, server)
-        if named is not None and at is not None and urlsplit(at["address"]).port != named:
-            raise ServingPortTaken(f"--port {named}: the server runs at {at['address']}; `tandem down` stops it")
+    if background.running(settings.folder, part_processes.SERVER) is not None:
+        at = part_processes.server_address(settings.folder)
+        if named is not None and at is not None and urlsplit(at).port != named:
+            raise ServingPortTaken(f"--port {named}: the server runs at {at}; `tandem down` stops it")
         return
     port = settings.serving.port if named is None else named
     if port and not free(port):

@@ -17,6 +17,7 @@ from tandem.views.measures.measure import Aggregate, Approximation, Facts, Measu
 from tandem.views.measures.states.hashing import sketch_state, states_of
 from tandem.views.measures.total import number
 from tandem.views.source.value_types import ValueType
+from tandem.views.value_forms import members
 
 K: Final = 200
 """Accuracy: groups of up to 200 values are exact, larger ones have a rank error of 1.33 %."""
@@ -82,7 +83,7 @@ class ApproxQuantiles:
 
 def approx_quantiles(expression: str, fractions: Sequence[float], *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
     """Estimated quantiles of an expression: `approx_quantiles("ms", (0.5, 0.99))`."""
-    return filtered(ApproxQuantiles(expression, tuple(fractions)), filter)
+    return filtered(ApproxQuantiles(expression, members("fractions", fractions, "(0.5, 0.99)")), filter)
 
 
 def _build(lists: pa.ListArray) -> pa.Array:

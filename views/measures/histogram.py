@@ -16,6 +16,7 @@ from tandem.views.measures.filtered import filtered
 from tandem.views.measures.measure import Aggregate, Facts, Measure, State
 from tandem.views.measures.total import number
 from tandem.views.source.value_types import ValueType
+from tandem.views.value_forms import members
 
 _TOO_LARGE: Final = 10**38
 _WIDE: Final = Context(prec=40)
@@ -66,7 +67,7 @@ class Histogram:
 
 def histogram(expression: str, edges: Sequence[int | float | Decimal], *, filter: str | None = None) -> Measure:  # noqa: A002
     """How the values of an expression lie between edges: `histogram("ms", (10, 100, 1000))`."""
-    return filtered(Histogram(expression, tuple(edges)), filter)
+    return filtered(Histogram(expression, members("edges", edges, "(10, 100, 1000)")), filter)
 
 
 def _below(edge: float | Decimal, value: ValueType) -> str:

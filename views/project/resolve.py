@@ -14,6 +14,7 @@ from tandem.views.project.partition_key import bind_key
 from tandem.views.project.source_location import place_of_variable
 from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.source import Source
+from tandem.views.value_forms import MAPPINGS, display_text, not_a_mapping
 from tandem.views.view import View, bind
 
 Definition = TypeVar("Definition", Source, View)
@@ -127,12 +128,12 @@ def _names(definitions: Sequence[Definition], variables: Mapping[int, str], plac
 
 
 def _check_parts(view: View, place: str) -> None:
-    for part in ("keys", "measures"):
+    for part in MAPPINGS:
         value: Any = getattr(view, part)
         if not isinstance(value, Mapping):
-            raise DefinitionError(f"{place}: {part} is a {type(value).__name__}, not a dict of names")
+            raise DefinitionError(f"{place}: {not_a_mapping(part, value)}")
     if not isinstance(view.source, Source):
-        raise DefinitionError(f"{place}: source is {view.source!r}, not a Source")
+        raise DefinitionError(f"{place}: source is {display_text(view.source)}, not a Source, such as source=orders")
 
 
 @contextmanager

@@ -2,22 +2,25 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from inspect import signature
 from traceback import walk_tb
 from typing import Final
 
 from tandem.views import public
 from tandem.views.errors import DefinitionError, listed
-from tandem.views.project.call_forms import builtin_form, calls, right_form
+from tandem.views.project.call_forms import builtin_form, calls, operation_form, right_form
 from tandem.views.project.isolated_import import DEFINITIONS, SQL_DEFINITIONS, ProjectLoader
 from tandem.views.project.python_code import parsed
+from tandem.views.project.unknown_names import unknown_name
 from tandem.views.source.source import Source
 
 STORED: Final = "<release "
 """How the names of files begin in code that was loaded from stored files."""
 _WRONG_ARGUMENT = re.compile(r"(?:(\w+)\.__init__|(\w+))\(\) got an unexpected keyword argument '(\w+)'")
 _WRONG_CALL = re.compile(r"(?:(\w+)\.__init__|(\w+))\(\) (?:takes|missing) ")
+_WRONG_OPERATION = re.compile(r"unsupported operand|not supported between")
+_LATE_FIELD = re.compile(r"Required field '(\w+)' cannot follow optional fields")
 _WRONG_SOURCE = re.compile(r"cannot import name '(\w+)' from (?:partially initialized module )?'definitions'")
 _WRONG_IMPORT = re.compile(r"cannot import name '(\w+)' from '(views|tandem)'")
 
@@ -43,7 +46,7 @@ def explained(loader: ProjectLoader, error: BaseException) -> DefinitionError:
     if not places:
         return DefinitionError(_sentence(loader, error))
     file, line = places[-1]
-    form = _right_form(loader, error, file, line) if isinstance(error, TypeError) else None
+    form = _right_form(loader, error, file, line)
     return DefinitionError(f"{loader.place(file, line)}{_definition_at(loader, file, line)}: {form or _sentence(loader, error)}")
 
 
@@ -108,17 +111,39 @@ def _wrong_source(loader: ProjectLoader, name: str) -> str:
     return f"no source {name!r} in definitions.sql or definitions.py; sources of definitions.py: {listed(name, sources)}"
 
 
-def _right_form(loader: ProjectLoader, error: TypeError, file: str, line: int) -> str | None:
-    """How a call is written that Python refused, if it calls a function of the platform, or sum, min or max of Python."""
+def _right_form(loader: ProjectLoader, error: BaseException, file: str, line: int) -> str | None:
+    """What to write in place of a name or a call that Python refused; None if the platform has no advice."""
     module = module_of(file)
-    written = [call for statement in _statements(loader, module) for call in calls(statement, line)]
+    statements = [*_statements(loader, module)]
+    written = [call for statement in statements for call in calls(statement, line)]
+    if isinstance(error, NameError) and error.name:
+        called = any(getattr(call.func, "id", "") == error.name for call in written)
+        return unknown_name(error.name, statements, called=called)
+    if not isinstance(error, TypeError):
+        return None
+    if match := _LATE_FIELD.match(str(error)):
+        return f"field {match[1]!r} has no default and follows a field that has one; move it up, or give it a default"
     if match := _WRONG_CALL.match(str(error)):
         name = match[1] or match[2]
         if name in vars(public)["__all__"]:
             named = (call for call in written if name in (getattr(call.func, "id", ""), getattr(call.func, "attr", "")))
             return right_form(name, next(named, None))
     names = vars(loader.modules[module]) if module in loader.modules else {}
-    return next(filter(None, (builtin_form(names, call) for call in written)), None)
+    if form := next(filter(None, (builtin_form(names, call) for call in written)), None):
+        return form
+    if _WRONG_OPERATION.search(str(error)):
+        return next(filter(None, (operation_form(statement, line) for statement in statements)), None)
+    return _call_form(error, written)
+
+
+def _call_form(error: TypeError, written: Sequence[ast.Call]) -> str | None:
+    """How the function of the platform is called that met a value of a wrong type."""
+    entered = [frame.f_code.co_name for frame, _ in walk_tb(error.__traceback__)]
+    for call in written:
+        name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+        if name in vars(public)["__all__"] and name in entered:
+            return f"{right_form(name, call)}: {error}"
+    return None
 
 
 def _definition_at(loader: ProjectLoader, file: str, line: int) -> str:

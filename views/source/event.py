@@ -35,6 +35,7 @@ import pyarrow as pa
 
 from tandem.views.errors import DefinitionError
 from tandem.views.source.time_notation import CLOCKS, Notation, notation_of
+from tandem.views.value_forms import display_text
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 DECIMAL_DIGITS = 38
@@ -86,8 +87,8 @@ class Scale:
         """Raises DefinitionError for a scale that no column has, or another way to round."""
         if self.rounding not in (None, *get_args(Rounding)):
             raise DefinitionError(f'Scale({self.digits}, rounding={self.rounding!r}): a decimal is rounded by "half_even" or not')
-        if not 0 <= self.digits <= DECIMAL_DIGITS:
-            raise DefinitionError(f"Scale({self.digits}): a decimal has 0 to {DECIMAL_DIGITS} digits after the point")
+        if type(self.digits) is not int or not 0 <= self.digits <= DECIMAL_DIGITS:
+            raise DefinitionError(f"Scale({self.digits!r}): a decimal has 0 to {DECIMAL_DIGITS} digits after the point")
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ def any_field(fields: Iterable[Field], test: Callable[[Field], bool]) -> bool:
 def event_fields(event: type[msgspec.Struct]) -> tuple[Field, ...]:
     """The fields of an event type in their declared order; raises DefinitionError on a type that is not supported."""
     if not (isinstance(event, type) and issubclass(event, msgspec.Struct)):
-        raise DefinitionError(f"{event!r} is not an event type: derive a class from tandem.Event")
+        raise DefinitionError(f"{display_text(event)} is not an event type: derive a class from tandem.Event")
     return _struct_fields(event, event.__name__, ())
 
 

@@ -195,7 +195,7 @@ class Source:
     def __post_init__(self) -> None:
         self._check_topics()
         check_decoder(self.decoder)
-        if not isinstance(self.metadata, tuple) or not set(self.metadata) <= set(METADATA_SCHEMA.names):
+        if not isinstance(self.metadata, tuple) or not all(name in METADATA_SCHEMA.names for name in self.metadata):
             raise DefinitionError(f"metadata {self.metadata!r} is not a tuple of some of: {', '.join(METADATA_SCHEMA.names)}")
         most = self.max_events_per_record
         if most is not None and (type(most) is not int or not 1 <= most <= _MOST_EVENTS):

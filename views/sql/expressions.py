@@ -19,6 +19,7 @@ from tandem.views.source.value_types import ValueType, value_type
 from tandem.views.sql import engine
 from tandem.views.sql.allowed_functions import SESSION_WORDS, why_refused
 from tandem.views.sql.syntax import Node, canonical, enclosed, nodes, parse
+from tandem.views.value_forms import not_a_text
 
 Reason = Literal["expression", "not_finite", "out_of_range", "prepare"]
 """Why a view rejects an event: an expression failed or overflowed; was NaN or infinite; was a time outside years 1 to 9999; or
@@ -72,12 +73,16 @@ def bind_expression(text: str, fields: pa.Schema, event: str) -> Expression:
     Raises DefinitionError; the caller puts the expression and its place before the message.
     """
     if not isinstance(text, str):
-        raise DefinitionError("is not a text: an expression is SQL")
+        raise DefinitionError(not_a_text(text))
     try:
         parsed = parse(text)
     except DefinitionError as error:
         raise DefinitionError(f"{error}{_quoting_hint(text, fields.names)}") from error
-    tree = _with_field_names(parsed, {name.casefold(): name for name in fields.names}, event)
+    names = {name.casefold(): name for name in fields.names}
+    try:
+        tree = _with_field_names(parsed, names, event)
+    except DefinitionError as error:
+        raise DefinitionError(f"{error}{_text_hint(text, names)}") from error
     for node in nodes(tree):
         _check(node)
     column = tree["column_names"][0] if tree["class"] == "COLUMN_REF" and len(tree["column_names"]) == 1 else None
@@ -92,6 +97,12 @@ def _quoting_hint(text: str, names: Sequence[str]) -> str:
     unquoted = set(re.findall(r"[A-Za-z_]\w*", re.sub(r'"[^"]*"', "", text)))
     hints = [f'"{name}"' for name in names if name in unquoted and name.casefold() in words]
     return f"; these are reserved words of SQL; quote them: {', '.join(hints)}" if hints else ""
+
+
+def _text_hint(text: str, fields: Mapping[str, str]) -> str:
+    """A hint about a text in double quotes, which are for names in SQL."""
+    names = [name for name in re.findall(r'"([^"]+)"', re.sub(r"'[^']*'", "", text)) if name.casefold() not in fields]
+    return f"; a text in SQL has single quotes: '{names[0]}'" if names else ""
 
 
 def _check(node: Node) -> None:

@@ -173,6 +173,9 @@ def timestamp(number: str) -> str:
 
 def length(what: str, **parts: float) -> timedelta:
     """A length of time from its parts, as timedelta takes them. Raises DefinitionError for an impossible one."""
+    for name, value in parts.items():
+        if not isinstance(value, int | float):
+            raise DefinitionError(f"{what}: {name}={value!r} is not a number; write {name}=1")
     try:
         return timedelta(**parts)
     except (TypeError, ValueError, OverflowError) as error:

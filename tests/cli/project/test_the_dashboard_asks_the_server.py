@@ -1,15 +1,21 @@
 """`tandem dashboard`: every panel asks the real server for rows that exist, in columns of the right type."""
 
 import json
+import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 
 from tandem.cli.__main__ import main
 from tandem.cli.project.dashboard import DATASOURCE, dashboard
+from tandem.cli.run import part_processes, server_port
+from tandem.infra.process.background import Process, start_time
+from tandem.infra.process.ports import unused
+from tandem.infra.settings import Settings
 from tests.serving.http.served import Served
 from tests.serving.page.site import ZONED, hit
 from tests.serving.world import NOON, World
@@ -59,3 +65,23 @@ def test_the_command_prints_what_grafana_reads(tmp_path: Path, capsys: pytest.Ca
         "https://tandem.example"
     }
     assert found["panels"][0]["datasource"] == DATASOURCE
+
+
+def test_panels_ask_the_port_that_the_server_took(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The running server's port, else the one that `up` chose last, else the configured one."""
+    World(tmp_path, definitions=ZONED)
+    state = tmp_path / ".tandem"
+    of = Settings(state=str(state))
+
+    def asked() -> str:
+        assert main(["dashboard", "--project", str(tmp_path)]) == 0
+        printed = json.loads(capsys.readouterr().out)
+        return str(printed["panels"][0]["targets"][0]["url"]).partition("/views/")[0]
+
+    assert asked() == "http://127.0.0.1:8640"
+    server_port.choose(of, chosen := unused(), print)
+    assert asked() == f"http://127.0.0.1:{chosen}"
+    # A server that announced its address: this process stands for it, under its own start time.
+    (state / "run" / "serve.json").write_bytes(msgspec.json.encode(Process("serve", os.getpid(), start_time(os.getpid()), "")))
+    part_processes.announce(state, part_processes.SERVER, address="http://127.0.0.1:9")
+    assert asked() == "http://127.0.0.1:9"

@@ -265,7 +265,7 @@ def test_windows_in_order_have_their_partition_as_a_key() -> None:
         (lambda: answer_schema(view(delta("f", by=10**400))), "window: 'f' is of type DOUBLE, whose values never differ by 1000"),
         (lambda: tumbling(seconds=float("nan")), "a tumbling window's size of seconds=nan is not possible"),
         (lambda: tumbling(days=1e20), "a tumbling window's size of days=1e+20 is not possible"),
-        (lambda: session(minutes="3"), "a session's gap of minutes='3' is not possible"),  # type: ignore[arg-type]
+        (lambda: session(minutes="3"), "a session's gap: minutes='3' is not a number; write minutes=1"),  # type: ignore[arg-type]
         (lambda: calendar("day", zone=["UTC"]), "zone ['UTC'] is not the name of a time zone"),  # type: ignore[arg-type]
         (lambda: answer_schema(View(SAMPLES, measures={"s": collect_set(None)})), "is not a text"),
         (lambda: answer_schema(view(delta("s", by=1))), "window: 's' is of type VARCHAR; delta takes a number"),

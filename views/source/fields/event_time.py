@@ -13,14 +13,20 @@ from tandem.views.source.event import TIMESTAMP, Event, Field, event_fields
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.fields.wall_clock import on_wall_clocks
 from tandem.views.source.time_notation import Zone
+from tandem.views.value_forms import display_text
 
 EVENT_TIME_COLUMN: Final = "_event_time"
 """The column with the event time where no column of the event's own fields is it."""
 
 
-def time_path(event: type[Event], event_time: str) -> tuple[Field, ...]:
+def time_path(event: type[Event], event_time: Any) -> tuple[Field, ...]:
     """The field that `event_time` names, after the structs that it is in: `at`, `properties.time`. Raises DefinitionError."""
     fields, path = event_fields(event), list[Field]()
+    if not isinstance(event_time, str):
+        times = listed("", _names(fields, ""))
+        raise DefinitionError(
+            f"event_time {display_text(event_time)} is not a text; write the name of a field; such fields: {times}"
+        )
     for name in event_time.split("."):
         names = {field.name: field for field in fields}
         if name not in names:
