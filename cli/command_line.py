@@ -65,7 +65,10 @@ def run(arguments: list[str]) -> int:
         return _fail(sentence, exit_codes.USAGE, USAGE_INVALID, as_json=as_json, typed=typed, before=USAGE)
     try:
         app = application(name, environ=dict(os.environ), cwd=Path.cwd())
-        return _print(name, app(rest, prog_name=f"tandem {name}", standalone_mode=False), as_json=as_json, typed=typed)
+        returned = app(rest, prog_name=f"tandem {name}", standalone_mode=False)
+        if returned == exit_codes.INTERRUPTED:  # typer 0.29 returns this code in place of the KeyboardInterrupt
+            return _fail("interrupted", exit_codes.INTERRUPTED, Interrupted.code, as_json=as_json, typed=typed)
+        return _print(name, returned, as_json=as_json, typed=typed)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         usage = f"{context.get_usage()}\n" if context else ""

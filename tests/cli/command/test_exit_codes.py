@@ -78,12 +78,12 @@ def test_processes_end_with_the_codes_of_the_table(tmp_path: Path) -> None:
     [(signal.SIGINT, exit_codes.INTERRUPTED), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGKILL, -signal.SIGKILL)],
 )
 def test_a_command_that_a_signal_ends_has_the_code_of_the_signal(tmp_path: Path, number: signal.Signals, code: int) -> None:
-    """`up` here waits for a lock that another one holds."""
+    """`down` here waits for a lock that another one holds."""
     (tmp_path / ".tandem" / "run").mkdir(parents=True)
     lock = tmp_path / ".tandem" / "run" / "lock"
     with subprocess.Popen(["flock", "--no-fork", str(lock), "sleep", "600"]) as holder:
         try:
-            popen = run("down", project=tmp_path)
+            popen = run("down", "--json", project=tmp_path)
             deadline = time.monotonic() + 60
             while f"{popen.pid}" not in waiting(lock):
                 assert time.monotonic() < deadline
@@ -93,6 +93,8 @@ def test_a_command_that_a_signal_ends_has_the_code_of_the_signal(tmp_path: Path,
         finally:
             holder.kill()
     assert popen.returncode == code, said
+    if number == signal.SIGINT:
+        assert said == (b'{"error": "interrupted", "code": "interrupted"}\n', b"tandem: interrupted\n")
 
 
 def waiting(lock: Path) -> list[str]:
