@@ -9,7 +9,6 @@ import typer
 
 from tandem.cli.ask.row_choice import RowChoice, parse_columns, parse_order
 from tandem.cli.ask.row_output import FormatOption, OutOption, RowOutput, format_of, output
-from tandem.cli.ask.window_zone import clocks, rows_in, rows_with_local, table_in, zone_name
 from tandem.cli.command.call import UNHEALTHY, Call, Output
 from tandem.cli.command.drift import working_tree_drift
 from tandem.cli.command.text_tables import listing
@@ -19,8 +18,9 @@ from tandem.ledger.log.positions import distance
 from tandem.serving.read.outcome import Absent, Value, given
 from tandem.serving.read.provenance import Layer, age, written
 from tandem.serving.read.reader import Reader
-from tandem.serving.read.selection import BadSelection, last, parse_keys, parse_span, parse_time
+from tandem.serving.read.selection import BadSelection, last, parse_between, parse_keys, parse_span, parse_time
 from tandem.serving.read.snapshot_follower import live_at
+from tandem.serving.read.window_zone import clocks, rows_in, rows_with_local, table_in, zone_name
 from tandem.views.counted import counted
 from tandem.views.exactness import MARK
 
@@ -114,7 +114,7 @@ def run(
         raise BadSelection("--wait cannot be combined with --publication, --as-of or --layer batch")
     source = reader.view(view).source
     zone = None if utc else zone_name(reader.view(view))
-    between = (parse_time(from_, clocks(zone)) if from_ else None, parse_time(to, clocks(zone)) if to else None)
+    between = parse_between(from_, to, clocks(zone))
     asked = LogAsked(settings, [source]) if live and not wait else None
     if wait:
         if (late := wait_until_counted(settings, ends_now(settings, source), seconds=within)) is not None:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tandem.ledger.log.positions import Position
+from tandem.serving.read.window_zone import clocks, zone_name
 from tandem.views.arrow import python_values
 from tandem.views.arrow.python_values import exact_decimal
 from tandem.views.errors import TandemError, listed
@@ -226,9 +227,9 @@ def parse_time(text: str, zone: tzinfo = UTC) -> datetime:
         raise BadSelection(f"the time {text!r} is outside the years 1 to 9999") from None
 
 
-def parse_between(start: str | None, end: str | None) -> Between:
+def parse_between(start: str | None, end: str | None, zone: tzinfo = UTC) -> Between:
     """The bounds of window starts from texts, of which an empty one is open. Raises BadSelection."""
-    return parse_time(start) if start else None, parse_time(end) if end else None
+    return parse_time(start, zone) if start else None, parse_time(end, zone) if end else None
 
 
 def parse_window(view: View, start: str | None) -> Between:
@@ -241,7 +242,7 @@ def parse_window(view: View, start: str | None) -> Between:
         raise BadSelection(
             f"view {view.name!r} has windows ({view.window}); add the start of a window, such as window=2026-11-01T08:00"
         )
-    at = parse_time(start)
+    at = parse_time(start, clocks(zone_name(view)))
     try:
         return at, at + timedelta(microseconds=1)
     except OverflowError:

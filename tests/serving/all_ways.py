@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tandem.ledger.log.positions import Position
 from tandem.serving.read.provenance import Layer
+from tandem.serving.read.window_zone import LOCAL, with_local, zone_name
 from tandem.views import oracle
 from tandem.views.arrow import python_values
 from tandem.views.kernel.kernel import decode, prepare
@@ -191,7 +192,11 @@ class Question:
         """What is otherwise in rows of an answer than the oracle says, None if nothing is."""
         if len(rows) != len(expected):
             return f"{len(rows)} rows instead of {len(expected)}"
-        for number, (row, wanted) in enumerate(zip(rows, expected, strict=True)):
+        zone = zone_name(self.view)
+        for number, (given, wanted) in enumerate(zip(rows, expected, strict=True)):
+            row = {name: value for name, value in given.items() if name != LOCAL}
+            if LOCAL in given and (zone is None or given != with_local(row, zone)):
+                return f"row {number}: {given[LOCAL]} is not its window in zone {zone}"
             if [*row] != self.columns:
                 return f"columns {[*row]} instead of {self.columns}"
             for name in self.columns:

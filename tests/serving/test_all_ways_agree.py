@@ -10,6 +10,7 @@ import json
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -28,13 +29,16 @@ from tandem.serving.http.protocol.formats import rows_of
 from tandem.serving.http.protocol.media_types import CSV, JSON, MEDIA, NDJSON
 from tandem.serving.memory.store import MEMORY, Store
 from tandem.serving.read.provenance import Layer
+from tandem.serving.read.window_zone import clocks, zone_name
 from tandem.serving.spark import dataframe
 from tandem.serving.sql.limits import StatementLimits
 from tandem.serving.sql.merged_views import MergedViews, ask
 from tandem.serving.sql.result_rows import to_rows
 from tandem.serving.sql.sandbox import Sandbox
+from tandem.views.instant import utc_text
 from tandem.views.kernel import rows as views_rows
-from tandem.views.view import group_columns
+from tandem.views.view import View, group_columns
+from tandem.views.windows import WINDOW_COLUMNS
 from tests.samples import LONGER
 from tests.serving.all_ways import DEFINITIONS, Expected, Question, Row, Truth, event, in_order
 from tests.serving.http.served import Asker, Served
@@ -93,6 +97,18 @@ def read(content: bytes, media: str, typed: Any) -> Any:
     return typed(pa.ipc.open_stream(content).read_all())
 
 
+def csv_in_utc(view: View, rows: list[list[str]]) -> list[list[str]]:
+    """Rows of CSV with the bounds of windows in UTC, after a check that they are in the view's zone."""
+    clock = clocks(zone_name(view))
+    places = [rows[0].index(name) for name in WINDOW_COLUMNS if zone_name(view) is not None]
+    for row in rows[1:]:
+        for place in places:
+            at = datetime.fromisoformat(row[place])
+            assert at.utcoffset() == at.astimezone(clock).utcoffset()
+            row[place] = utc_text(at.astimezone(UTC))
+    return rows
+
+
 def as_csv(rows: Sequence[Row], columns: Sequence[str]) -> list[list[str]]:
     """What CSV has of rows, read by a reader that cannot tell NULL from an empty text."""
 
@@ -144,10 +160,10 @@ def check(stream: Stream, at: AtOneSnapshot, ways: tuple[Asker, Sandbox, MergedV
         found, total = by_http(asker, question, media)
         assert total == len(every), (media, question)
         if media == CSV:
-            assert found == as_csv(rows, question.columns), question
+            assert csv_in_utc(question.view, found) == as_csv(rows, question.columns), question
         else:
-            rows = found
-            same(media, rows)
+            rows = [{name: row[name] for name in question.columns} for row in found]
+            same(media, found)
             assert [row["window_state"] for row in rows] == [labels[place(row, question)] for row in rows]
     same("pages", [row for page in pages(asker, question, len(every)) for row in page], every)
     if question.layer != "merged":

@@ -85,7 +85,8 @@ class ProvenanceDocument(BaseModel):
 class RowsDocument(BaseModel):
     """A page of rows; `total` counts those of all pages, `next` is the cursor of the next page, null on the last.
 
-    A row lists in `_exactness` the reasons of `provenance.exactness.marked` that hold for it; a row without it has none.
+    A row lists in `_exactness` the reasons of `provenance.exactness.marked` that hold for it; a row without it has none. Of a
+    view with calendar windows, `_local` has `window_start` and `window_end` in the view's zone; the row's own are in UTC.
     """
 
     view: str

@@ -7,6 +7,9 @@
 | CSV          | the same; texts in quotes, NULL as nothing        | headers                             |
 | Arrow stream | typed, with kind, unit and doc of each column     | headers, and the schema's metadata  |
 
+A view with calendar windows has a zone: JSON and NDJSON have the bounds of windows in UTC, and in `_local` those in the zone; CSV
+and Arrow have them in the zone.
+
 The headers are `Tandem-Provenance` (JSON), `Tandem-Total` and, if there is another page, `Tandem-Next`. In JSON and NDJSON a row
 lists its own reasons in `_exactness`; in CSV and Arrow the reasons of marked rows may hold of any row.
 
@@ -27,6 +30,7 @@ from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.read import row_bytes
 from tandem.serving.read.provenance import Provenance
 from tandem.serving.read.touched_rows import marked
+from tandem.serving.read.window_zone import rows_in, rows_with_local, table_in
 from tandem.views.exactness import Name
 from tandem.views.instant import utc_text
 from tandem.views.kernel.rows import written
@@ -46,7 +50,8 @@ class Page:
     """Rows of an answer that are sent together; `said` has the other fields of the document.
 
     `headers` carry the same for formats without room for it. With `single` the document has `row`, null without one. `rows_of`
-    makes JSON objects of the table; the `touched` rows list `marks`. `escaped` applies to CSV.
+    makes JSON objects of the table; the `touched` rows list `marks`. `escaped` applies to CSV. `zone` is that of
+    the view's windows.
     """
 
     table: pa.Table
@@ -57,10 +62,11 @@ class Page:
     touched: pa.ChunkedArray | None = None
     marks: Sequence[Name] = ()
     escaped: bool = False
+    zone: str | None = None
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows as JSON objects, each with its own reasons."""
-        return marked(self.rows_of(self.table), self.touched, self.marks)
+        """The rows as JSON objects, each with its own reasons, and with its window in the zone."""
+        return rows_with_local(marked(self.rows_of(self.table), self.touched, self.marks), self.zone)
 
 
 def accepted(accept: str | None) -> str:
@@ -135,12 +141,14 @@ def _ndjson(page: Page) -> bytes:
 def _csv(page: Page) -> bytes:
     # Decimals are texts in JSON and numbers in a spreadsheet; other numbers are not texts at all.
     texts = [not pa.types.is_decimal(of) for of in page.table.schema.types] if page.escaped else None
-    rows = (list(row.values()) for row in page.rows_of(page.table))
-    return row_bytes.csv(page.table.schema.names, rows, escaped=texts)
+    rows = page.rows_of(page.table)
+    cells = rows if page.zone is None else rows_in(rows, page.zone)
+    return row_bytes.csv(page.table.schema.names, (list(row.values()) for row in cells), escaped=texts)
 
 
 def _arrow(page: Page) -> bytes:
-    return row_bytes.arrow_stream(page.table, {"provenance": json.dumps(page.said["provenance"])})
+    table = page.table if page.zone is None else table_in(page.table, page.zone)
+    return row_bytes.arrow_stream(table, {"provenance": json.dumps(page.said["provenance"])})
 
 
 _RENDER: Final[dict[str, Callable[[Page], bytes]]] = {JSON: _json, NDJSON: _ndjson, CSV: _csv, ARROW: _arrow}

@@ -15,7 +15,9 @@ View = Annotated[str, Path(description="The view's name.", examples=["page_traff
 Source = Annotated[str, Path(description="The source's name.", examples=["requests"], max_length=200)]
 From = Annotated[
     str | None,
-    Query(alias="from", description="Windows that start at or after this time (ISO 8601, UTC unless it names a zone)."),
+    Query(
+        alias="from", description="Windows that start at or after this time (ISO 8601, in the view's zone unless it names one)."
+    ),
 ]
 To = Annotated[str | None, Query(description="Windows that start before this time.")]
 Measures = Annotated[
@@ -63,7 +65,10 @@ MaxAge = Annotated[
     ),
 ]
 Null = Annotated[list[str], Query(description="A key that must be NULL; may be repeated.")]
-Window = Annotated[str | None, Query(description="The window's start (ISO 8601). Leave it out for a view of all time.")]
+Window = Annotated[
+    str | None,
+    Query(description="The window's start (ISO 8601; without a zone in the view's). Leave it out for a view of all time."),
+]
 
 Since = Annotated[
     str | None, Query(description="Send changes since this token, the id of an event. Default: from now on.", max_length=8000)

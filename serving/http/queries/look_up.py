@@ -25,6 +25,7 @@ from tandem.serving.http.requests.audit_log import PARTS, inquiry, record
 from tandem.serving.http.requests.gate import Gated, bearer
 from tandem.serving.http.requests.proper import improper
 from tandem.serving.http.requests.server import LARGE, Server
+from tandem.serving.read.window_zone import with_local, zone_name
 from tandem.views.errors import TandemError
 from tandem.views.exactness import MARK
 from tandem.views.instant import microseconds
@@ -192,6 +193,8 @@ def _row(server: Server, principal: Principal, name: str, asked: Pairs, if_none_
         return Row(entity, None, 0)
     if found is not None and len(measures) < len(view.measures):
         found = {column: found[column] for column in (*columns(view, measures), MARK) if column in found}
+    zone = zone_name(view)
+    row = found if found is None or zone is None else with_local(found, zone)
     touched = found is not None and MARK in found
-    body = msgspec.json.encode({"view": name, "row": found, "provenance": common.told(bound=bound, touched=touched)})
+    body = msgspec.json.encode({"view": name, "row": row, "provenance": common.told(bound=bound, touched=touched)})
     return Row(entity, body, int(found is not None))

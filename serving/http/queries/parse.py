@@ -16,7 +16,8 @@ from tandem.serving.http.models.rows import LookupDocument
 from tandem.serving.http.protocol.parameters import RowParameters, RowsParameters
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.read.provenance import Layer
-from tandem.serving.read.selection import BadSelection, parse_between, parse_keys, parse_window, select
+from tandem.serving.read.selection import BadSelection, Between, parse_between, parse_keys, parse_window, select
+from tandem.serving.read.window_zone import clocks, zone_name
 from tandem.views.errors import listed
 from tandem.views.view import View, answer_schema, state_schema
 
@@ -28,7 +29,7 @@ def question_of(
     layer = parameters.layer or ("merged" if publication is None else "batch")
     if isinstance(parameters, RowParameters):
         return row_question(view, principal, parameters.keys, parameters.window, layer=layer, publication=publication)
-    keys, between = parse_keys(view, parameters.keys), parse_between(parameters.start, parameters.to)
+    keys, between = parse_keys(view, parameters.keys), _between(view, parameters.start, parameters.to)
     selection = select(view, _restricted(view, principal, keys), between)
     return Question(view, selection, layer, publication, parse_order(view, parameters.order))
 
@@ -92,8 +93,13 @@ def _of_texts(view: View) -> bool:
 
 def lookup_question(view: View, principal: Principal, body: LookupDocument) -> Question:
     """The question about the rows of many keys, without the keys themselves. Raises BadSelection."""
-    selection = select(view, _restricted(view, principal, {}), parse_between(body.start, body.to))
+    selection = select(view, _restricted(view, principal, {}), _between(view, body.start, body.to))
     return Question(view, selection, body.layer or "merged")
+
+
+def _between(view: View, start: str | None, end: str | None) -> Between:
+    """The bounds of window starts; times without a zone are in the view's."""
+    return parse_between(start, end, clocks(zone_name(view)))
 
 
 def parse_order(view: View, text: str | None) -> Order:

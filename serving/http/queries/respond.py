@@ -14,6 +14,7 @@ from tandem.serving.http.queries.parse import Cursor, columns, cursor_text
 from tandem.serving.http.requests import audit_log
 from tandem.serving.http.requests.server import principal_of, server_of
 from tandem.serving.read.touched_rows import split
+from tandem.serving.read.window_zone import zone_name
 
 _RENDERED_HERE: Final = 100
 """Up to this many rows are rendered in the event loop's own thread: handing them to another thread takes longer."""
@@ -51,7 +52,8 @@ async def respond(
     table, touched = split(answer.table.slice(found.given, max(0, ends - found.given)))
     audit_log.of(request).rows = table.num_rows
     table, headers = table.select(columns(answer.view, found.measures)), headers_of(told, total=total, following=following)
-    page = Page(table, said, headers, single, touched=touched, marks=answer.provenance.exactness.marks, escaped=escaped)
+    marks, zone = answer.provenance.exactness.marks, zone_name(answer.view)
+    page = Page(table, said, headers, single, touched=touched, marks=marks, escaped=escaped, zone=zone)
     small = table.num_rows <= _RENDERED_HERE
     body = rendered(page, media) if small else await server.work(principal, lambda: rendered(page, media))
     if len(body) > server.settings.response_mb << 20:

@@ -25,6 +25,7 @@ from tandem.serving.http.requests.server import LARGE, Server, held_by, principa
 from tandem.serving.memory.store import Pinned, Store
 from tandem.serving.read.selection import ALWAYS, BadSelection, Selection
 from tandem.serving.read.touched_rows import any_touched, marked, split
+from tandem.serving.read.window_zone import rows_with_local, zone_name
 from tandem.views.errors import TandemError
 
 _STREAM: Final = "text/event-stream"
@@ -67,11 +68,11 @@ async def changes(
     lane = server.lane
     lane.snapshot()
 
-    def seen(cache: AnswerCache) -> tuple[Store, Pinned, dict[str, pa.Scalar]]:
+    def seen(cache: AnswerCache) -> tuple[Store, Pinned, dict[str, pa.Scalar], str | None]:
         of = view_for(cache.views(), view, principal)
-        return cache.store, cache.live(), principal.rights.bound(of) or {}
+        return cache.store, cache.live(), principal.rights.bound(of) or {}, zone_name(of)
 
-    store, pinned, bound = await lane.ask(seen, by=who)
+    store, pinned, bound, zone = await lane.ask(seen, by=who)
     try:
         # Not in the lane's thread: the earlier publication may have to be read whole.
         watching = await server.work(principal, lambda: watch(store, pinned, view, _token(server, principal, text)))
@@ -79,7 +80,7 @@ async def changes(
         raise Problem(410, _GONE if principal.rights.rows else str(error)) from error
     shown = request.headers["authorization"].partition(" ")[2].strip()
     return StreamingResponse(
-        _events(server, lane, principal, watching, bound=bound, shown=shown, asked=audit_log.of(request)),
+        _events(server, lane, principal, watching, bound=bound, zone=zone, shown=shown, asked=audit_log.of(request)),
         media_type=_STREAM,
         headers={"Cache-Control": "no-store"},
     )
@@ -105,6 +106,7 @@ async def _events(
     watching: ViewFollower,
     *,
     bound: dict[str, pa.Scalar],
+    zone: str | None,
     shown: str,
     asked: Inquiry,
 ) -> AsyncIterator[bytes]:
@@ -116,7 +118,7 @@ async def _events(
                 return
             before = lane.newest
             found = await lane.ask(lambda cache: watching.look(cache.live()), by=who)
-            if found is not None and (event := _event(found, bound, server, asked)) is not None:
+            if found is not None and (event := _event(found, bound, server, asked, zone)) is not None:
                 size = len(event) if len(event) > LARGE else 0
                 if size and not server.unread.take(who, size):
                     yield _over(UNREAD.format(held=server.unread.held(who)))
@@ -134,8 +136,8 @@ async def _events(
         watching.keep()
 
 
-def _event(found: Changes, bound: dict[str, pa.Scalar], server: Server, asked: Inquiry) -> bytes | None:
-    """An event with the visible rows; None without any. They are counted in `asked`."""
+def _event(found: Changes, bound: dict[str, pa.Scalar], server: Server, asked: Inquiry, zone: str | None) -> bytes | None:
+    """An event with the visible rows, with windows in the view's zone, too; None without any. They are counted in `asked`."""
     seen = Selection(bound, *ALWAYS, timedelta(0))
     rows, gone = (seen.filter(table) if bound else table for table in (found.rows.with_touched(), found.gone))
     rows, touched = split(rows)
@@ -145,8 +147,8 @@ def _event(found: Changes, bound: dict[str, pa.Scalar], server: Server, asked: I
     asked.rows = (asked.rows or 0) + int(rows.num_rows) + int(gone.num_rows)
     known = [field for field in rows.schema if field.name in gone.schema.names]
     document: dict[str, Any] = {
-        "rows": marked(rows_of(rows), touched, told.exactness.marks),
-        "gone": rows_of(gone.select([field.name for field in known]).cast(pa.schema(known))),
+        "rows": rows_with_local(marked(rows_of(rows), touched, told.exactness.marks), zone),
+        "gone": rows_with_local(rows_of(gone.select([field.name for field in known]).cast(pa.schema(known))), zone),
         "provenance": provenance(told, bound=bool(bound)),
     }
     token = server.seal.close(found.token) if bound else found.token

@@ -1,7 +1,12 @@
-"""The zone of a view's windows: its clocks read the times that a question names without a zone, and show the windows."""
+"""The zone of a view's windows: its clocks read the times that a question names without a zone, and show the windows.
+
+One rule for the command line and HTTP. Rows of JSON have the bounds in UTC and, in `_local`, on the zone's clocks; CSV and typed
+columns have the same instants in the zone.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -37,21 +42,25 @@ def table_in(table: pa.Table, zone: str) -> pa.Table:
 
 def rows_in(rows: Sequence[Mapping[str, Any]], zone: str) -> list[dict[str, Any]]:
     """Rows of JSON types, whose window bounds have the local time and the offset."""
-    return [{**row, **bounds} for row, bounds in zip(rows, _bounds(rows, zone), strict=True)]
+    return [{**row, **_bounds(row, zone)} for row in rows]
 
 
-def rows_with_local(rows: Sequence[Mapping[str, Any]], zone: str) -> list[dict[str, Any]]:
-    """Rows of JSON types, each with its window's bounds in the zone beside those in UTC."""
-    return [{**row, LOCAL: bounds} if bounds else dict(row) for row, bounds in zip(rows, _bounds(rows, zone), strict=True)]
+def rows_with_local(rows: Sequence[Mapping[str, Any]], zone: str | None) -> list[dict[str, Any]]:
+    """Rows of JSON types, each with its window's bounds in the zone beside those in UTC; as they are without a zone."""
+    return [dict(row) for row in rows] if zone is None else [with_local(row, zone) for row in rows]
 
 
-def _bounds(rows: Sequence[Mapping[str, Any]], zone: str) -> list[dict[str, str | None]]:
-    texts: dict[str, str] = {}
-    clock = time_zone(zone)
+def with_local(row: Mapping[str, Any], zone: str) -> dict[str, Any]:
+    """A row of JSON types with its window's bounds in the zone beside those in UTC, if it has any."""
+    bounds = _bounds(row, zone)
+    return {**row, LOCAL: bounds} if bounds else dict(row)
 
-    def local(text: str | None) -> str | None:
-        if text is not None and text not in texts:
-            texts[text] = datetime.fromisoformat(text).astimezone(clock).isoformat()
-        return text and texts[text]
 
-    return [{name: local(row[name]) for name in WINDOW_COLUMNS if name in row} for row in rows]
+def _bounds(row: Mapping[str, Any], zone: str) -> dict[str, str | None]:
+    return {name: row[name] and _local(row[name], zone) for name in WINDOW_COLUMNS if name in row}
+
+
+@lru_cache(maxsize=1 << 16)
+def _local(text: str, zone: str) -> str:
+    """The time on the clocks of the zone, with their offset."""
+    return datetime.fromisoformat(text).astimezone(time_zone(zone)).isoformat()
