@@ -188,6 +188,10 @@ def _view_statement(tree: exp.Select, name: str, window: str, dialect: str, note
         raise DefinitionError(f"{', '.join(sorted(bounds))}: the query has no window; group by one, or use its table function")
     if dialect != "flink" and any(map(lacks_zone, tree.find_all(exp.TimestampTrunc, exp.DateTrunc))):
         notes.append(f"Check: times are truncated in UTC here, and in the zone of the session in {dialect}.")
+    if any(each.startswith("SESSION(") for each in windows):
+        notes.append(
+            f"Check: an event exactly the gap after the last event begins a session here, and continues it in {dialect}."
+        )
     if window and not is_grouped:
         raise DefinitionError(f"the query does not group by its window {window}; add window_start, window_end to GROUP BY")
     if len(set(windows)) > 1:
