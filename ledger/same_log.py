@@ -45,16 +45,17 @@ def refuse_cut_log(tables: Tables, source: Source, log: PresentLog, commits: Ite
 
     What retention has deleted since cannot be compared, nor what compaction may have deleted. Raises what the log raises.
     """
+    refuse_other_records(source, log, _newest_records(tables, source.name, log.starts(), commits))
+
+
+def refuse_other_records(source: Source, log: PresentLog, remembered: LastRecords) -> None:
+    """Raise LogChanged if a partition has another record where one of these was read, as `refuse_cut_log`."""
     lows = log.starts()
-    remembered = {
-        place: record
-        for place, record in _newest_records(tables, source.name, lows, commits).items()
-        if record.offset >= lows[place]
-    }
-    if not remembered:
+    left = {place: record for place, record in remembered.items() if place in lows and record.offset >= lows[place]}
+    if not left:
         return
-    present = log.records_at({place: record.offset for place, record in remembered.items()})
-    for place, record in remembered.items():
+    present = log.records_at({place: record.offset for place, record in left.items()})
+    for place, record in left.items():
         there = present[place]
         if there is None and source.compacted:
             continue

@@ -1,5 +1,6 @@
 """Ctrl-C (SIGINT) while a command works: it ends its children, and says in one sentence what stands and how to go on."""
 
+import logging
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +28,7 @@ def ending_children(sentence: Callable[[], str]) -> Iterator[None]:
             _signal_children(psutil.Process.terminate)  # so that nothing waits for them
         raise KeyboardInterrupt
 
+    logging.getLogger().addFilter(_no_interruption)  # py4j logs it with a stack trace
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.SIG_IGN:  # of a command in the background of a script
         signal.signal(signal.SIGINT, interrupt)
@@ -40,6 +42,12 @@ def ending_children(sentence: Callable[[], str]) -> Iterator[None]:
             raise Interrupted(f"interrupted; {sentence()}") from None
     finally:
         signal.signal(signal.SIGINT, before)
+        logging.getLogger().removeFilter(_no_interruption)
+
+
+def _no_interruption(record: logging.LogRecord) -> bool:
+    """Whether a record of the root logger is about anything but Ctrl-C."""
+    return not (record.exc_info and isinstance(record.exc_info[1], KeyboardInterrupt))
 
 
 def end_children() -> None:

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -53,6 +53,8 @@ _RESTORED_AT_ONCE: Final = 20_000
 _OFFSETS: Final = 1_000_000
 _ASK_S: Final = 5.0
 """Seconds between two questions to a broker from which nothing comes, whether it answers and has the same topics."""
+_RESTART_S: Final = 1.0
+"""Seconds in which a broker that runs answers."""
 _COMPARE_S: Final = 5.0
 """Seconds between two comparisons with commits: each costs as much as the fold of these commits."""
 _SHARE: Final = 2
@@ -135,10 +137,7 @@ class HotFollower:
         name, fingerprints = self.source.name, {name: self.release.views[name] for name in self.views}
         live, commits, base = self._committed()
         self._topics = kafka.topics(self.connection, self.source.topics)
-        try:
-            refuse_cut_log(self.tables, self.source, present_log(self.connection, self._topics), commits)
-        except LogChanged as error:
-            raise RecordsLost(str(error)) from error
+        self._refuse_cut_log(commits)
         ledger = ArchiveLedger(self.tables, name)
         generations = ledger.generations()
         if unknown := [topic.name for topic in self._topics if topic.id not in generations]:
@@ -242,6 +241,7 @@ class HotFollower:
     def _answers(self) -> bool:
         """Whether the broker answers. Raises HotTailEnded if it has other topics or partitions than at the start, NoTopic."""
         was, self.away = self.away, None
+        began = self.clock()
         try:
             now = kafka.topics(self.connection, self.source.topics)
         except kafka.NoBroker as error:
@@ -250,10 +250,18 @@ class HotFollower:
             if now != self._topics:
                 same = {topic.id for topic in now} == {topic.id for topic in self._topics}
                 raise HotTailEnded("a topic has more partitions now") if same else RecordsLost("the topics have changed")
+            if was is not None or self.clock() - began > _RESTART_S:
+                self._refuse_cut_log(self._committed()[1])  # the broker may have another log since it started again
         self._broker_asked = self.clock()
         if (was is None) != (self.away is None):
             self._publish(HotChange(self.tail.base))
         return self.away is None
+
+    def _refuse_cut_log(self, commits: Iterable[Commit]) -> None:
+        try:
+            refuse_cut_log(self.tables, self.source, present_log(self.connection, self._topics), commits)
+        except LogChanged as error:
+            raise RecordsLost(str(error)) from error
 
     def _hand_over(self) -> None:
         self.unread = None

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame
 
+from tandem.ledger.log.last_records import LastRecords, newest_of
 from tandem.ledger.log.positions import Position
 from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.ledger.publish.publications import Publication
@@ -67,6 +68,7 @@ class UncommittedLog:
         now: the clock. Only its times, and the ends of the log at them, decide how long an identity is kept.
         schemas: those of the source's registries, if its records name schemas.
         state: what is known of the log below its end, which is the table's, or below it after another run has bridged the log.
+        last_records: of each partition the last record that a commit has, to compare with the log.
     """
 
     task: Task
@@ -76,6 +78,7 @@ class UncommittedLog:
     live: Publication
     now: Callable[[], datetime]
     state: FollowerState
+    last_records: LastRecords = field(default_factory=dict, repr=False)
     ends: PolledEnds = field(default_factory=PolledEnds, repr=False)
     workers: Workers = field(default_factory=Workers, repr=False)
     schemas: RegistrySchemas | None = field(default=None, repr=False)
@@ -108,4 +111,5 @@ class UncommittedLog:
         state, commit = step(state, folded, end, at=self.now(), caught_up=caught_up)
         self.writer.append(commit)
         self.state = state
+        self.last_records = newest_of([self.last_records, commit.last_records])
         return commit

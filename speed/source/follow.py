@@ -21,6 +21,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.report import healthy, pause
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.fetch_checks import LogChanged
+from tandem.ledger.log.last_records import newest_of
 from tandem.ledger.log.positions import Position, distance, ranges
 from tandem.ledger.log.registry_client import RegistryAway
 from tandem.ledger.log.registry_schemas import of_source
@@ -102,6 +103,7 @@ class Follow:
             commits = Follower(around.tables, self.release.number, self.source.name).poll()
             begun = beginning(around.tables, self.source, tail.writer.end, around.connection, at=tail.now(), commits=commits)
             tail.state = replace(tail.state, firsts=begun.firsts)
+            tail.last_records = newest_of(each.last_records for each in commits)
             tail.task = replace(tail.task, generations=ArchiveLedger(around.tables, self.source.name).generations())
             if tail.schemas is not None:
                 tail.schemas.load()

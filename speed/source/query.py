@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -12,9 +13,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tandem.infra.spark import log_reader
 from tandem.infra.spark.kafka_source import topic_offsets
 from tandem.ledger.log.positions import Position, upper
+from tandem.ledger.same_log import refuse_other_records
 from tandem.speed.micro_batch.log_tail import UncommittedLog
 from tandem.speed.source import record_frames
-from tandem.speed.source.start_position import KafkaLog
+from tandem.speed.source.start_position import KafkaLog, present_log
 from tandem.views.source.offset_ranges import Offsets
 from tandem.views.source.source import Source, record_columns
 
@@ -28,6 +30,8 @@ CONF: Final = {
 }
 """Spark properties of a session in which queries run."""
 
+_RESTART: Final = timedelta(seconds=2)
+"""No broker starts again within this time."""
 _PATIENCE: Final = {
     # The longest wait of a fetch for more records: it adds latency if there are few records, and nothing if there are many.
     "kafka.fetch.max.wait.ms": "20",
@@ -54,6 +58,7 @@ class Query:
     committed: Callable[[Position], object]
     error: BaseException | None = field(default=None, repr=False)
     _by_port: bool = field(default=False, init=False)
+    _asked: datetime | None = field(default=None, init=False)
 
     def start(
         self, spark: SparkSession, options: Mapping[str, str], *, starts: Offsets, most: int, pause_ms: int
@@ -92,7 +97,7 @@ class Query:
         topics = self.log.topics
 
         def extend(records: DataFrame) -> None:
-            self.tail.extend(records, end, still_there=lambda: self.log.require(start, self.tail.state.firsts))
+            self.tail.extend(records, end, still_there=lambda: self._still_there(start))
 
         def by_port() -> DataFrame:
             self._by_port = True
@@ -104,6 +109,18 @@ class Query:
             extend(by_port())
         else:
             log_reader.use_either(extend, record_frames.of_kafka(log, topics, self.source), by_port)
+
+    def _still_there(self, start: Position) -> Position:
+        """The end of the log, which still has what was read of it. Raises LogChanged, NoBroker, NoTopic.
+
+        The last records that are counted are compared only after a time without an answer in which a broker may have started
+        again, with an older copy of its volume: the comparison takes as long as a micro-batch.
+        """
+        end, now = self.log.require(start, self.tail.state.firsts), self.tail.now()
+        if self._asked is None or not timedelta() <= now - self._asked < _RESTART:
+            refuse_other_records(self.source, present_log(self.log.connection, self.log.topics), self.tail.last_records)
+        self._asked = now
+        return end
 
 
 def planned_end(checkpoint: Path, batch: int, log: KafkaLog) -> Position:

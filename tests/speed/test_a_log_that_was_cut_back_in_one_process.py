@@ -1,14 +1,17 @@
 """Speed layer, archive and hot tail compare the last record that was read, and refuse a log that was cut back and grew again."""
 
+from datetime import timedelta
+
 import pyarrow as pa
 import pytest
 
+from tandem.infra import kafka
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.realtime import commit_files
 from tandem.speed.hot.follow import RecordsLost
-from tests.speed.hot.beside import Beside, beside, layer
+from tests.speed.hot.beside import Beside, away, beside, layer
 from tests.speed.sales import commits, folded, some, total
 from tests.speed.test_in_one_process import Layer
 
@@ -41,6 +44,28 @@ def test_the_speed_layer_reads_nothing_of_another_log(layer: Layer, partition: i
         layer.restart()
     assert folded(layer.settings) == reached
     assert Gaps(layer.tables).of("sales") == []
+
+
+@pytest.mark.parametrize("end", [0, 14])
+def test_a_running_query_reads_nothing_of_another_log(layer: Layer, end: int) -> None:
+    """The broker came back with an older copy of its volume, and producers were faster than the next micro-batch."""
+    fill(layer)
+    reached = folded(layer.settings)
+    layer.clock += timedelta(seconds=5)
+    cut(layer, 1, end)
+    with pytest.raises(LogChanged, match=SAYS.format(14)):
+        layer.drain()
+    assert folded(layer.settings) == reached
+    assert "the log was cut back" in layer.said[-1]
+
+
+def test_a_running_query_goes_on_behind_retention(layer: Layer) -> None:
+    fill(layer)
+    layer.clock += timedelta(seconds=5)
+    layer.topic.append(some(range(200, 210)))
+    layer.topic.delete_below({0: 15, 1: 15})
+    layer.drain()
+    assert total(layer.settings, "events") == 55
 
 
 def test_the_speed_layer_continues_in_the_same_log(layer: Layer) -> None:
@@ -93,6 +118,24 @@ def test_the_hot_tail_stands_aside_from_another_log(beside: Beside) -> None:
     layer.topic.append(some(range(10, 20)))
     with pytest.raises(RecordsLost, match=SAYS.format(3)):
         beside.start()
+
+
+def test_the_hot_tail_compares_once_the_broker_is_back(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = beside.layer
+    layer.topic.append(some(range(4)))
+    layer.drain()
+    beside.start()
+    with monkeypatch.context() as patch:
+        patch.setattr(kafka, "topics", away("refused"))
+        beside.step()
+    beside.step()
+    with monkeypatch.context() as patch:
+        patch.setattr(kafka, "topics", away("refused"))
+        beside.step()
+    layer.topic.cut_back(0, 2)
+    layer.topic.append(some(range(10, 20)))
+    with pytest.raises(RecordsLost, match=SAYS.format(3)):
+        beside.step()
 
 
 def test_a_table_of_an_earlier_version_has_its_last_records_in_the_archive(layer: Layer) -> None:
