@@ -13,6 +13,11 @@ export function svg(tag, props, ...children) {
   return made(document.createElementNS(SVG, tag), props, children);
 }
 
+/** The text of a sentence as nodes: words between backticks are code. */
+export function sentence(text) {
+  return text.split("`").map((part, at) => (at % 2 === 1 ? h("code", {}, part) : part));
+}
+
 /** Replaces the children of a node. */
 export function fill(node, ...children) {
   node.replaceChildren(...flat(children));

@@ -132,7 +132,7 @@ def site(folder: Path) -> World:
 
 
 def audited(world: World, runs: int = 12) -> None:
-    """A history of audits: late copies in some runs, and one run over a bridge."""
+    """A history of audits: late duplicates in some runs, and one run over a bridge."""
     random = Random(3)
     for run in range(runs):
         at = NOON - timedelta(hours=runs - run)
@@ -140,7 +140,8 @@ def audited(world: World, runs: int = 12) -> None:
         for view, measure, share in (("page_traffic", "hits", 0.001), ("page_traffic", "bytes", 0.002), ("site", "hits", 0.0005)):
             differ = random.choice((0, 0, 1, 2, 5))
             error = share * differ * random.random()
-            figures = AuditFigures(180, differ, differ, 3.0 * differ, 0.02 * differ, error, 0.0, "copies" if differ else "none")
+            cause = "duplicate" if differ else "none"
+            figures = AuditFigures(180, differ, differ, 3.0 * differ, 0.02 * differ, error, 0.0, cause)
             found.append(Audit(at, run + 1, 1, 1, view, measure, LOG_START, LOG_START, figures=figures))
         if run == 5:
             found = [Audit(at, run + 1, 1, 1, "page_traffic", "", LOG_START, LOG_START, obstacle="bridge")]

@@ -96,6 +96,9 @@ def test_the_pipeline_has_the_positions_of_the_status(open_page: Open, address: 
     assert page.locator(".partition").count() == 2
     expect(page.locator(".partition").first).to_contain_text(f"cut {state['cut']['T']['0']}")
     expect(page.get_by_role("table", name="Publications")).to_contain_text("recompute")
+    advice = page.get_by_role("table", name="Parts of the installation")
+    expect(advice.locator("code").first).to_have_text("tandem up")
+    expect(advice).not_to_contain_text("`")
 
 
 def test_a_view_shows_the_rows_of_the_answer(open_page: Open, address: str, secret: str) -> None:
@@ -576,7 +579,7 @@ def test_pictures_are_created_on_request(open_page: Open, request: pytest.Fixtur
     if folder is None:
         pytest.skip("pictures are made with --screenshots DIR")
     for name, path, scheme in PICTURES:
-        page = open_page(path, color_scheme=scheme, reduced_motion="reduce", viewport={"width": 1180, "height": 800})
+        page = open_page(path, color_scheme=scheme, reduced_motion="reduce", viewport={"width": 1180, "height": 940})
         settled(page).wait_for_selector("main table tbody tr td")
         # What is at the pointer or in focus is no part of the picture.
         page.evaluate("() => document.activeElement.blur()")
