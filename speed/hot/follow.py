@@ -244,14 +244,14 @@ class HotFollower:
         began = self.clock()
         try:
             now = kafka.topics(self.connection, self.source.topics)
-        except kafka.NoBroker as error:
+            if now == self._topics and (was is not None or self.clock() - began > _RESTART_S):
+                self._refuse_cut_log(self._committed()[1])  # the broker may have another log since it started again
+        except (kafka.NoBroker, Unreadable) as error:
             self.away = str(error)
         else:
             if now != self._topics:
                 same = {topic.id for topic in now} == {topic.id for topic in self._topics}
                 raise HotTailEnded("a topic has more partitions now") if same else RecordsLost("the topics have changed")
-            if was is not None or self.clock() - began > _RESTART_S:
-                self._refuse_cut_log(self._committed()[1])  # the broker may have another log since it started again
         self._broker_asked = self.clock()
         if (was is None) != (self.away is None):
             self._publish(HotChange(self.tail.base))

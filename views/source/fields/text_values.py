@@ -19,6 +19,7 @@ Lists, maps and structs have no text. A text that the format treats as empty is 
 takes it.
 """
 
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
@@ -49,6 +50,11 @@ _DETAIL_CHARACTERS = 40
 def with_damage(value: bytes) -> str:
     """The text of a value that is not UTF-8: characters that check_text refuses stand for the bytes that are not."""
     return value.decode(errors="surrogateescape")
+
+
+def without_mark(value: bytes) -> bytes:
+    """The value without the byte order mark at its start, which programs of Windows write in texts of UTF-8."""
+    return value[len(BOM_UTF8) :] if value.startswith(BOM_UTF8) and not value.startswith(BOM_UTF8, len(BOM_UTF8)) else value
 
 
 def check_text(name: str, text: str | None) -> None:

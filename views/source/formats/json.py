@@ -5,6 +5,7 @@ msgspec refuses trailing characters, wrong types, NaN, missing fields and number
 
 * A text that a field takes must be UTF-8. Elsewhere a byte that is not UTF-8, or the escape of a lone surrogate, decides nothing.
 * A declared key may occur only once in an object, and any key in a map.
+* A byte order mark before the value is left out.
 * Nesting has a fixed bound. msgspec's own bound depends on the depth of the caller's stack, so that one record could be an event
   in one process and a reject in another.
 
@@ -29,6 +30,7 @@ from tandem.views.source.fields.named_fields import fields_to_unnest, named_fiel
 from tandem.views.source.fields.numbers import places_of_odd_decimals
 from tandem.views.source.fields.reasons import Reject, misfit
 from tandem.views.source.fields.rfc3339 import places_of_further_digits
+from tandem.views.source.fields.text_values import without_mark
 from tandem.views.source.fields.time_reader import is_time
 from tandem.views.source.fields.times import cut_in_json, has_maps, value_readers, values_in_json
 from tandem.views.source.format import Listed, Parse, Searched, Unnest, Unnested
@@ -85,8 +87,9 @@ class Json:
             try:
                 return list(map(bytes, _decoded(items, value)))
             except Reject as reject:
+                value = without_mark(value)
                 undamaged = _undamaged(value, *_MARKS[0])
-                if reject.reason not in ("utf8", "json") or undamaged == value:
+                if reject.reason not in ("utf8", "json"):
                     raise
                 try:
                     parts = map(bytes, _decoded(items, undamaged))
@@ -142,6 +145,7 @@ def _unnest(keys: frozenset[str], several: Field, closed: bool, value: bytes) ->
 
     Members that no field takes are left out, unless the event type is `closed` to them and refuses each event.
     """
+    value = without_mark(value)
     members = _decoded(_MEMBERS.decode, value)
     if any(value.count(f'"{key}"'.encode()) > 1 for key in keys) or b"\\u" in value:
         check_keys(value, keys)
@@ -200,7 +204,8 @@ def strict(
                 return otherwise(value)
             if reject.reason not in ("utf8", "json"):
                 raise
-            return parse_damaged(value, reject)
+            unmarked = without_mark(value)
+            return parse(unmarked) if unmarked != value else parse_damaged(value, reject)
         return parsed
 
     def parse_damaged(value: bytes, reject: Reject) -> Any:

@@ -43,7 +43,7 @@ from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.event import TIMESTAMP, Event, Field
 from tandem.views.source.fields.named_fields import built
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.fields.text_values import check_text, text_fields, with_damage
+from tandem.views.source.fields.text_values import check_text, text_fields, with_damage, without_mark
 from tandem.views.source.fields.time_reader import refuse_notation
 from tandem.views.source.format import Listed, Parse
 from tandem.views.source.formats import syslog_3164
@@ -133,7 +133,7 @@ class Syslog:
         def parse(value: bytes, timestamp: datetime | None = None) -> Any:
             if _NUMBER.match(value):
                 value = _message(value)
-            value = _line(value)
+            value = without_mark(_line(value))
             damage = None
             try:
                 text = value.decode()

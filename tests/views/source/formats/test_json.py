@@ -135,7 +135,7 @@ def rich(**fields: Any) -> bytes:
         (plain() + b"x", "json"),
         (plain() + plain(), "json"),
         (plain() + b"\n" + plain(), "json"),
-        (b"\xef\xbb\xbf" + plain(), "json"),
+        (b"\xef\xbb\xbf" + plain(), "event"),
         (raw(ms="NaN"), "json"),
         (raw(ms="Infinity"), "json"),
         (raw(size="01"), "json"),

@@ -16,7 +16,7 @@ from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.event import Event, Field
 from tandem.views.source.fields.named_fields import builder, named_fields
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.fields.text_values import Read, check_text, reader, with_damage
+from tandem.views.source.fields.text_values import Read, check_text, reader, with_damage, without_mark
 from tandem.views.source.fields.time_patterns import clock_reader, pattern_reader
 from tandem.views.source.format import Parse
 from tandem.views.source.time_notation import Format
@@ -98,7 +98,7 @@ def line_parser(layout: LineLayout, event: type[Event]) -> Parse:
     build = builder(event, texts=False)
 
     def parse(value: bytes) -> Any:
-        damage = None
+        value, damage = without_mark(value), None
         try:
             line = value.decode()
         except UnicodeDecodeError as error:
