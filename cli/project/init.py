@@ -4,7 +4,8 @@ import shlex
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import urlsplit
 
 import typer
 
@@ -12,6 +13,9 @@ from tandem.cli.command.call import Call, Output
 from tandem.cli.command.typed_command import program
 from tandem.cli.project.project_templates import DEFAULT, SHOP, project_templates
 from tandem.views.errors import TandemError, listed
+
+if TYPE_CHECKING:
+    from tandem.cli.project.infer.project_for_file import ProjectForFile
 
 _COLUMNS: Final = 80
 _FOR_A_FILE: Final = ("tandem.toml", "conftest.py")
@@ -27,13 +31,18 @@ def run(
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the templates.")] = False,
     from_: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Write the definitions for this file: CSV, JSON lines, a JSON array, GeoJSON, Parquet, or the log of a server. "
+            help="Write the definitions for this file: CSV, JSON lines, a JSON array, GeoJSON, Parquet, or the log of a server; "
+            "for a topic, kafka://HOST:PORT/TOPIC; or for a subject of a schema registry, http://HOST:PORT/subjects/NAME. "
             "Comments in them name each guess.",
         ),
+    ] = None,
+    registry: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="With --from a topic: the registry of the schemas that its records name."),
     ] = None,
     zone: Annotated[
         str | None,
@@ -49,24 +58,47 @@ def run(
     if directory is None:
         raise TandemError("name the project's folder: `tandem init DIR`; --list lists templates", code="usage-invalid")
     if from_ is None:
-        if zone is not None:
-            raise TandemError("--zone belongs to --from", code="usage-invalid")
+        for option, value in (("--zone", zone), ("--registry", registry)):
+            if value is not None:
+                raise TandemError(f"{option} belongs to --from", code="usage-invalid")
         return _from_template(call, directory, template or DEFAULT)
     if template is not None:
         raise TandemError("--from and --template cannot be combined", code="usage-invalid")
-    from tandem.cli.project.infer.project_for_file import project_for_file  # noqa: PLC0415 - DuckDB and Arrow take time to import
-
+    if registry is not None and not from_.startswith("kafka://"):
+        raise TandemError("--registry belongs to --from kafka://HOST:PORT/TOPIC", code="usage-invalid")
+    if "@" in urlsplit(from_).netloc:
+        raise TandemError(
+            "a login does not belong in the address of --from, which is printed and stored; set the variables "
+            "TANDEM_KAFKA_SECURITY, TANDEM_KAFKA_USERNAME and TANDEM_KAFKA_PASSWORD, or TANDEM_REGISTRY_USERNAME and _PASSWORD",
+            code="usage-invalid",
+        )
     call.say(f"reading {from_}")
-    begun = project_for_file(from_, zone)
+    begun = _begin(call, from_, registry, zone)
     files = {**{name: (SHOP / name).read_bytes() for name in _FOR_A_FILE}, **begun.files}
     write_project(directory, files)
     document: dict[str, Any] = {"project": str(directory.resolve()), "files": [*files], **begun.to_json()}
-    return Output(
-        document,
-        "\n".join(
-            [begun.summary(), _next(program(call.environ), directory, files, begun.view, events=str(from_), source=begun.source)]
-        ),
-    )
+    in_topic = "://" in from_
+    events = begun.events if in_topic else from_
+    steps = _next(program(call.environ), directory, files, begun.view, events=events, source=None if in_topic else begun.source)
+    return Output(document, f"{begun.summary()}\n{steps}")
+
+
+def _begin(call: Call, origin: str, registry: str | None, zone: str | None) -> "ProjectForFile":
+    """The project for a file, a topic or a subject."""
+    from tandem.cli.project.infer import project_for_file as of_file  # noqa: PLC0415 - DuckDB and Arrow take time to import
+    from tandem.cli.project.infer import project_for_schema as of_schema  # noqa: PLC0415 - see above
+    from tandem.cli.project.infer.registered_schema import parse_subject  # noqa: PLC0415 - see above
+    from tandem.cli.project.infer.topic_sample import sample_topic, settings_without_project  # noqa: PLC0415 - see above
+
+    if origin.startswith("kafka://"):
+        return of_schema.project_for_topic(sample_topic(origin, call.environ), registry, zone)
+    if (subject := parse_subject(origin)) is not None:
+        return of_schema.project_for_subject(subject, zone, settings_without_project(call.environ).registry)
+    if "://" in origin:
+        raise TandemError(
+            f"--from {origin}: expected a file, kafka://HOST:PORT/TOPIC or http://HOST:PORT/subjects/NAME", code="usage-invalid"
+        )
+    return of_file.project_for_file(Path(origin), zone)
 
 
 def _templates() -> Output:
@@ -108,17 +140,19 @@ def write_project(directory: Path, files: Mapping[str, bytes]) -> None:
         raise TandemError(f"cannot write a project to {directory}: {error.strerror}", code="file-unusable") from error
 
 
-def _next(tandem: str, directory: Path, files: Mapping[str, bytes], view: str, *, events: str, source: str = "orders") -> str:
-    """The next steps."""
+def _next(
+    tandem: str, directory: Path, files: Mapping[str, bytes], view: str, *, events: str | None, source: str | None = "orders"
+) -> str:
+    """The next steps. `events` is a file, if there is one; it is sent to the source, unless its topic has the events already."""
     project = shlex.quote(str(directory))
-    file = shlex.quote(events if events not in files else f"{directory}/{events}")
+    file = None if events is None else shlex.quote(events if events not in files else f"{directory}/{events}")
     return "\n".join(
         [
             f"wrote {', '.join(files)} to {project}; next:",
             f"  {tandem} check --project {project}",
-            f"  {tandem} try {view} {file} --project {project}",
+            *([f"  {tandem} try {view} {file} --project {project}"] if file else []),
             f"  {tandem} up --project {project}",
-            f"  {tandem} feed {file} --source {source} --project {project}",
+            *([f"  {tandem} feed {file} --source {source} --project {project}"] if file and source else []),
             f"  {tandem} query {view} --project {project}",
         ]
     )

@@ -24,7 +24,12 @@ def length_values(stream: BinaryIO, file: str) -> Iterator[BundledValue]:
 
 def length_lists(stream: BinaryIO, file: str, *, most: int) -> Iterator[BundledValue]:
     """The same as lists of at most `most` messages, each after its length."""
-    return lists(length_values(stream, file), most, lambda items: b"".join(_varint(len(item)) + item for item in items))
+    return lists(length_values(stream, file), most, lambda items: b"".join(map(length_bytes, items)))
+
+
+def length_bytes(value: bytes) -> bytes:
+    """A value after its length, as a file has it."""
+    return _varint(len(value)) + value
 
 
 def _varint(number: int) -> bytes:

@@ -84,6 +84,11 @@ class RegistryClient:
         others = self._references(key, answer)
         return FetchedSchema(kind, _whole_avro(text, others) if kind == "AVRO" else _whole_protobuf(text, others))
 
+    def version(self, registry: str, subject: str, version: str) -> Mapping[str, Any] | None:
+        """The registry's document of a version of a subject; None if it has none. Raises RegistryAway."""
+        path = f"/subjects/{quote(subject, safe='')}/versions/{quote(version, safe='')}"
+        return self._ask(registry, path, absent=_NO_VERSION)
+
     def _references(self, key: SchemaKey, answer: Mapping[str, Any]) -> dict[str, str]:
         """The texts of all schemas to which one refers, by the names of the references; each after those that it refers to."""
         texts: dict[str, str] = {}

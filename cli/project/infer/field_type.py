@@ -185,7 +185,7 @@ def _epoch(name: str, texts: Sequence[str]) -> FieldType | None:
         times = [*_values(Annotated[datetime, Epoch(unit)], texts)]
         if len(times) == len(texts) and all(low <= time < high for time in times):
             note = f'a number since 1970 in the unit "{unit}", by its size'
-            return FieldType("time", f'Annotated[datetime, Epoch("{unit}")]', note, span=_span(times), distinct=len(times))
+            return FieldType("time", f'Annotated[datetime, Epoch("{unit}")]', note, span=span_of(times), distinct=len(times))
     return None
 
 
@@ -194,15 +194,15 @@ def _text(name: str, texts: Sequence[str], zone: str | None, *, codes: bool = Fa
     distinct = len(texts)
     times = [*_values(datetime, texts)]
     if len(times) == distinct:
-        return FieldType("time", "datetime", span=_span(times), distinct=distinct)
+        return FieldType("time", "datetime", span=span_of(times), distinct=distinct)
     where = zone or "UTC"
     guess = "" if zone else "no zone is written: UTC is a guess"
     times = [*_values(Annotated[datetime, Zone(where)], texts)]
     if len(times) == distinct:
-        return FieldType("time", f'Annotated[datetime, Zone("{where}")]', guess, span=_span(times), distinct=distinct)
+        return FieldType("time", f'Annotated[datetime, Zone("{where}")]', guess, span=span_of(times), distinct=distinct)
     dates = [*_values(date, texts)]
     if len(dates) == distinct:
-        return FieldType("date", "date", span=_span(dates), distinct=distinct)
+        return FieldType("date", "date", span=span_of(dates), distinct=distinct)
     if (pattern := _pattern(name, texts, where, guess)) is not None:
         return pattern
     if len([*_values(UUID, texts)]) == distinct:
@@ -233,7 +233,7 @@ def _pattern(name: str, texts: Sequence[str], zone: str, guess: str) -> FieldTyp
     others = " or ".join(f'"{other[0]}"' for other in fits[1:] if other[3] != times)
     notes = [*([note] if note else []), *([f"{others} would fit, too"] if others else [])]
     bare = "datetime" if kind == "time" else "date"
-    return FieldType(kind, f"Annotated[{bare}, {marks}]", "; ".join(notes), span=_span(times), distinct=len(times))
+    return FieldType(kind, f"Annotated[{bare}, {marks}]", "; ".join(notes), span=span_of(times), distinct=len(times))
 
 
 def _values(annotation: Any, texts: Iterable[str]) -> Iterator[Any]:
@@ -259,7 +259,7 @@ def _decimals(texts: Sequence[str]) -> list[Decimal]:
         return []
 
 
-def _span(times: Sequence[date]) -> tuple[datetime, datetime]:
+def span_of(times: Sequence[date]) -> tuple[datetime, datetime]:
     """The first and the last of times; a date is its midnight in UTC."""
     several = [time if isinstance(time, datetime) else datetime(time.year, time.month, time.day, tzinfo=UTC) for time in times]
     return min(several), max(several)

@@ -37,8 +37,11 @@ _ESCAPE: Final = re.compile(r"\\[Nnt\\]")
 _NGINX: Final = frozenset({"time_iso8601", "time_local", "msec"})
 
 
-def sample_of(file: Path, zone: str | None) -> FileSample:
-    """The rows of a file, at most 100,000. Raises TandemError if it cannot be read, or holds nothing that a decoder reads."""
+def sample_of(file: Path, zone: str | None, *, header: bool | None = None) -> FileSample:
+    """The rows of a file, at most 100,000; `header` says whether rows have one, if that is known.
+
+    Raises TandemError if it cannot be read, or holds nothing that a decoder reads.
+    """
     if file.suffix in SUFFIXES:
         return _parquet(file, zone)
     with input_stream(file) as stream:
@@ -55,7 +58,7 @@ def sample_of(file: Path, zone: str | None) -> FileSample:
         lines = _first_values(stream_lines(stream, str(file)))
     if not any(line.strip() for line in lines):
         raise TandemError(f"{file} has no lines from which the columns could be guessed", code="file-unusable")
-    return log_sample(lines, zone) or _csv(file, lines, zone)
+    return log_sample(lines, zone) or _csv(file, lines, zone, has_header=header)
 
 
 def _first_values(values: Iterable[bytes]) -> list[bytes]:
@@ -76,8 +79,8 @@ def _json(file: Path, values: Sequence[bytes], zone: str | None) -> FileSample:
     if _NGINX & objects[0].keys() and "status" in objects[0]:
         texts = [{key: None if value is None else str(value) for key, value in object_.items()} for object_ in objects]
         columns, _ = _text_columns(texts, zone, ("", "-"), "")
-        return FileSample("nginx_json()", {**columns, **_nginx_times(columns)}, len(objects), _repeats(objects))
-    return FileSample("", members_of(objects, zone), len(objects), _repeats(objects))
+        return FileSample("nginx_json()", {**columns, **_nginx_times(columns)}, len(objects), repeats(objects))
+    return FileSample("", members_of(objects, zone), len(objects), repeats(objects))
 
 
 def _nginx_times(columns: Mapping[str, FieldType]) -> dict[str, FieldType]:
@@ -103,7 +106,7 @@ def _parquet(file: Path, zone: str | None) -> FileSample:
                 "decimal" if annotation != "bytes" and "Decimal" in annotation else "double" if annotation == "float" else "other"
             )
             columns[field.name] = replace(columns[field.name], kind=kind, annotation=annotation, note="", span=None)
-    return FileSample("", columns, len(objects), _repeats(objects), "each row of the Parquet file becomes a JSON object")
+    return FileSample("", columns, len(objects), repeats(objects), "each row of the Parquet file becomes a JSON object")
 
 
 def _annotation(of: pa.DataType) -> str:
@@ -115,8 +118,9 @@ def _annotation(of: pa.DataType) -> str:
     return "bytes" if pa.types.is_binary(of) or pa.types.is_large_binary(of) or pa.types.is_fixed_size_binary(of) else ""
 
 
-def _csv(file: Path, lines: Sequence[bytes], zone: str | None) -> FileSample:
+def _csv(file: Path, lines: Sequence[bytes], zone: str | None, *, has_header: bool | None) -> FileSample:
     delimiter, header, skip = _dialect(file, b"".join(lines))
+    header, skip = (header, skip) if has_header is None else (has_header, 0)
     if skip:
         raise TandemError(
             f"{file}: the rows begin in line {skip + 1}; remove the lines before, so that the file begins with a header or a row",
@@ -143,7 +147,7 @@ def _csv(file: Path, lines: Sequence[bytes], zone: str | None) -> FileSample:
         f"{'tsv' if has_escapes else 'csv'}({', '.join(parts)})",
         {name: columns[name] for name in names if name and names.count(name) == 1},
         len(rows),
-        _repeats(whole),
+        repeats(whole),
         "" if header else "the file has no header: name its columns",
     )
 
@@ -206,7 +210,7 @@ def _text_columns(
     return columns, [*nulls]
 
 
-def _repeats(rows: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+def repeats(rows: Sequence[Mapping[str, Any]]) -> frozenset[str]:
     """The columns without nulls of which equal values are in equal rows only."""
     texts = [json.dumps(row, sort_keys=True, default=str) for row in rows]
     different = len(set(texts))

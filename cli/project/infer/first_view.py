@@ -100,11 +100,15 @@ def _key(columns: list[Column], rows: int) -> Column | None:
     """The first text or truth value with few values, else an integer with few."""
     for kinds in (("text", "truth"), ("integer",)):
         for column in columns:
-            if column.type.kind in kinds and column.type.annotation in ("str", "bool", "int"):
+            if column.type.kind in kinds and _fits_key(column.type.annotation):
                 few = 2 <= column.type.distinct <= min(_MOST_KEYS, max(2, rows // 2))
                 if few and not _PLACES.search(column.path[-1]):
                     return column
     return None
+
+
+def _fits_key(annotation: str) -> bool:
+    return annotation in ("str", "bool", "int") or annotation.startswith("Literal[")
 
 
 def _fits_measures(column: Column) -> bool:

@@ -1,7 +1,7 @@
 """The project for a file, tried on the file itself."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -25,12 +25,16 @@ _SUFFIXES: Final = frozenset({".gz", ".zst"})
 
 @dataclass(frozen=True)
 class ProjectForFile:
-    """The files of a project by name, the names of its source and view, and what the view makes of the file."""
+    """The files of a project by name, the names of its source and view, and what the view makes of the file.
+
+    `events` is that of the files that holds sampled records; None without one.
+    """
 
     files: Mapping[str, bytes]
     source: str
     view: str
     tried: Trial
+    events: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """What was tried, as a document."""
@@ -45,6 +49,8 @@ class ProjectForFile:
 
     def summary(self) -> str:
         """What was tried, for a person."""
+        if not self.tried.records:
+            return f"view {self.view} of source {self.source}: no record was read; the comments in definitions.py name each guess"
         copies = f", {self.tried.duplicates} duplicates" if self.tried.duplicates else ""
         return (
             f"view {self.view} of source {self.source}: of {self.tried.records} rows {self.tried.events} are events{copies}, "
@@ -52,21 +58,26 @@ class ProjectForFile:
         )
 
 
-def project_for_file(file: Path, zone: str | None) -> ProjectForFile:
-    """Guess the definitions for a file. Raises TandemError if it cannot be read, or an event could have no time."""
+def project_for_file(
+    file: Path, zone: str | None, *, topic: str = "", header: bool | None = None, origin: str = ""
+) -> ProjectForFile:
+    """Guess the definitions for a file, or for values of a `topic` that a file holds; `header` is as in `sample_of`.
+
+    Raises TandemError if it cannot be read, or an event could have no time.
+    """
     if zone is not None:
         time_zone(zone)
     if not file.is_file():
         raise TandemError(f"no file {file}: --from reads a file, not a folder or a pipe", code="file-unusable")
     name = (file.with_suffix("") if file.suffix in _SUFFIXES else file).stem
-    sample = sample_of(file, zone)
-    text = definitions_text(name, file.name, sample, choose(sample, str(file)), zone or "UTC")
+    sample, origin = replace(sample_of(file, zone, header=header), topic=topic), origin or file.name
+    text = definitions_text(name, origin, sample, choose(sample, origin), zone or "UTC")
     files = {"definitions.py": text.definitions.encode(), "tandem.toml": b""}
     project = load_files(files)
     source = project.sources[text.source]
     with file_values(source, file) as values:
         tried = trial(project.views[text.view], islice(values, _MOST_VALUES), at=datetime.now(UTC))
-    checks = check_text(file.name, text, _events(project, text.source, file))
+    checks = check_text(origin, text, _events(project, text.source, file))
     return ProjectForFile(
         {"definitions.py": files["definitions.py"], "test_definitions.py": checks.encode()}, text.source, text.view, tried
     )

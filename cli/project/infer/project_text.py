@@ -30,6 +30,9 @@ _STANDARD: Final = {
     "datetime": "datetime",
     "Decimal": "decimal",
     "Annotated": "typing",
+    "Literal": "typing",
+    "time": "datetime",
+    "timedelta": "datetime",
     "UUID": "uuid",
 }
 _PUBLIC: Final[frozenset[str]] = frozenset(vars(public)["__all__"])
@@ -71,7 +74,7 @@ class ProjectText:
 
 
 def definitions_text(name: str, file: str, sample: FileSample, first: FirstView, zone: str) -> ProjectText:
-    """The definitions for a file: event types, a source, a view. `name` becomes the source's and the topic's.
+    """The definitions for a file: event types, a source, a view. `name` becomes the source's.
 
     `zone` is that of days and months, and of a date's midnight.
     """
@@ -82,7 +85,10 @@ def definitions_text(name: str, file: str, sample: FileSample, first: FirstView,
     by = f"_by_{names.attribute(first.key.path).rpartition('.')[2]}" if first.key is not None else "_in_time"
     view = names.take(f"{source}{by}")
     measures = _measures(source, first, names)
-    parts = [*classes.texts, f"{_source(source, event, sample, first, names)}\n\n{_view(view, source, first, measures, names)}"]
+    parts = [
+        *classes.texts,
+        f"{_source(source, event, sample, first, names)}\n\n{_view(view, source, first, measures, names)}",
+    ]
     body = "\n\n\n".join(parts).replace(ZONE, zone) + f"\n\nSOURCES = ({source},)\nVIEWS = ({view},)\n"
     opening = f'"""Sources and views, begun from {file}: the comments name each guess."""'
     text = f"{opening}\n\n{_imports(body)}\n\n\n{body}"
@@ -177,7 +183,7 @@ def _with_zone(annotation: str, of: FieldType, zone: str) -> str:
 
 def _source(source: str, event: str, sample: FileSample, first: FirstView, names: _Names) -> str:
     lines = [
-        f"    topic={quote(source)},",
+        f"    topic={quote(sample.topic or source)},",
         f"    event={event},",
         f"    event_time={quote(names.attribute(first.event_time.path))},",
     ]

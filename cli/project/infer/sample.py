@@ -14,6 +14,7 @@ class FileSample:
     * `rows`: the number of rows that were read.
     * `repeats`: the columns of which equal values are only in rows that are equal as a whole: what may identify an event.
     * `note`: what a person should know of the file as a whole.
+    * `topic`: the topic of the records; empty for a topic with the source's name.
     """
 
     decoder: str
@@ -21,3 +22,4 @@ class FileSample:
     rows: int
     repeats: frozenset[str]
     note: str = ""
+    topic: str = ""
