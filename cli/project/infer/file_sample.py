@@ -34,6 +34,10 @@ _MOST_BYTES: Final = 64 << 20
 _MOST_ROWS: Final = 100_000
 _SNIFF: Final = "SELECT Delimiter, HasHeader, SkipRows FROM sniff_csv(?, sample_size = -1, strict_mode = false)"
 _ESCAPE: Final = re.compile(r"\\[Nnt\\]")
+_WITH_COMMA: Final = re.compile(r"[+-]?[0-9]*,([0-9]+)|[+-]?[0-9]+")
+_WITH_POINT: Final = re.compile(r"[+-]?[0-9]*\.[0-9]+")
+_GROUP: Final = 3
+"""The digits after the comma that may as well be thousands."""
 _NGINX: Final = frozenset({"time_iso8601", "time_local", "msec"})
 
 
@@ -119,7 +123,7 @@ def _annotation(of: pa.DataType) -> str:
 
 
 def _csv(file: Path, lines: Sequence[bytes], zone: str | None, *, has_header: bool | None) -> FileSample:
-    delimiter, header, skip = _dialect(file, b"".join(lines))
+    delimiter, header, skip = _dialect(file, lines)
     header, skip = (header, skip) if has_header is None else (has_header, 0)
     if skip:
         raise TandemError(
@@ -135,6 +139,9 @@ def _csv(file: Path, lines: Sequence[bytes], zone: str | None, *, has_header: bo
         raise TandemError(
             f"{file} has a header, and no row with as many texts from which the columns could be guessed", code="file-unusable"
         )
+    numbers = _with_decimal_commas(whole) if delimiter != "," else set[str]()
+    for row in whole:
+        row |= {name: row[name].replace(",", ".") for name in numbers}
     columns, nulls = _text_columns(whole, zone, NULLS, "\\N" if has_escapes else "")
     parts = ["header=True" if header else f"columns={_tuple(names)}"]
     if has_escapes:
@@ -143,6 +150,7 @@ def _csv(file: Path, lines: Sequence[bytes], zone: str | None, *, has_header: bo
         parts += [f"delimiter={quote(delimiter)}"] if delimiter != "," else []
         parts += [f"null={_tuple(nulls)}"] if nulls not in ([], [""]) else []
         parts += ["quote=None"] if plain_quotes else []
+    parts += ['decimal=","'] if numbers else []
     return FileSample(
         f"{'tsv' if has_escapes else 'csv'}({', '.join(parts)})",
         {name: columns[name] for name in names if name and names.count(name) == 1},
@@ -152,15 +160,41 @@ def _csv(file: Path, lines: Sequence[bytes], zone: str | None, *, has_header: bo
     )
 
 
-def _dialect(file: Path, data: bytes) -> tuple[str, bool, int]:
+def _with_decimal_commas(rows: Sequence[Mapping[str, str]]) -> set[str]:
+    """The columns of numbers with a decimal comma, unless the file has numbers with a point or what may be thousands alone."""
+    columns = {name: {row[name] for row in rows} - set(NULLS) for name in rows[0]}
+    if any(_WITH_POINT.fullmatch(text) for texts in columns.values() for text in texts):
+        return set()
+    matches = {name: [_WITH_COMMA.fullmatch(text) for text in texts] for name, texts in columns.items()}
+    numbers = {name: [match for match in of if match] for name, of in matches.items() if of and all(of)}
+    fractions = {name: [match[1] for match in of if match[1]] for name, of in numbers.items()}
+    if all(len(digits) == _GROUP for of in fractions.values() for digits in of):
+        return set()
+    return {name for name, of in fractions.items() if of}
+
+
+def _refuse_other_encodings(file: Path, lines: Sequence[bytes]) -> None:
+    for number, line in enumerate(lines, start=1):
+        try:
+            line.decode()
+        except UnicodeDecodeError as error:
+            raise TandemError(
+                f"{file}: line {number} is not UTF-8 (byte {line[error.start]:#04x}); convert the file, for example with "
+                f"`iconv -f WINDOWS-1252 -t UTF-8 {file.name} > utf8-{file.name}`",
+                code="file-unusable",
+            ) from error
+
+
+def _dialect(file: Path, lines: Sequence[bytes]) -> tuple[str, bool, int]:
     """The delimiter, whether there is a header, and the number of lines before it."""
     with tempfile.NamedTemporaryFile(suffix=".csv") as plain:
-        plain.write(data)
+        plain.writelines(lines)
         plain.flush()
         try:
             with duckdb.connect() as engine:
                 row = cast("tuple[str, bool, int]", engine.execute(_SNIFF, [plain.name]).fetchone())
         except duckdb.Error as error:
+            _refuse_other_encodings(file, lines)
             raise TandemError(
                 f"{file}: neither JSON, nor a log that a decoder reads, nor rows with a delimiter: {str(error).splitlines()[0]}",
                 code="file-unusable",

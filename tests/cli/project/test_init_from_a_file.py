@@ -221,6 +221,30 @@ def test_structs_lists_and_features_of_geojson(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("texts", "annotations"),
+    [
+        ([("21,3", "-1,74"), ("7", "0,50"), ("-", "10,25")], ("float", "Annotated[Decimal, Scale(2)]")),
+        ([("1,234", "5,678"), ("7,001", "2,500")], ("str", "str")),  # perhaps thousands
+        ([("21,3", "1.5"), ("7,2", "2.5")], ("str", "float")),
+        ([("21,3", "a"), ("7,2", "b,c")], ("float", "str")),
+    ],
+)
+def test_decimal_commas_are_numbers_if_they_can_be_nothing_else(
+    tmp_path: Path, texts: Sequence[tuple[str, str]], annotations: tuple[str, str]
+) -> None:
+    file = tmp_path / "air.csv"
+    rows = "".join(f"{a};{b};2026-11-01T0{hour}:00:00Z\n" for hour, (a, b) in enumerate(texts))
+    file.write_text(f"a;b;at\n{rows}")
+    begun = project_for_file(file, None)
+    text = begun.files["definitions.py"].decode()
+    assert (begun.tried.events, begun.tried.rejects.total) == (len(texts), 0)
+    a, b = annotations
+    assert f"    a: {a}{' | None' if texts[-1][0] == '-' else ''}\n" in text
+    assert f"    b: {b}\n" in text
+    assert ('decimal=","' in text) == (a == "float")
+
+
+@pytest.mark.parametrize(
     ("name", "data", "sentence"),
     [
         ("a.csv", b"a,b\n1,2\n3,4\n", "no column is a time, which every event has; columns: a, b"),
@@ -235,6 +259,7 @@ def test_structs_lists_and_features_of_geojson(tmp_path: Path) -> None:
             'needs its own format: apache(format="',
         ),
         ("a.parquet", b"PAR1", "cannot read"),
+        ("a.csv", "at;ort\n2026-11-01T00:00:00Z;Zürich\n".encode("latin-1"), "a.csv: line 2 is not UTF-8 (byte 0xfc); convert"),
     ],
 )
 def test_what_cannot_be_begun_is_one_sentence(

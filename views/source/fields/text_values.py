@@ -44,6 +44,8 @@ _NUMBERS: dict[Any, Read] = {
     pa.bool_(): lambda text: _TRUTH.get(text.lower(), text),
     Decimal: decimal_of_text,
 }
+_SWAPPED = str.maketrans(",.", ".,")
+"""A number with a decimal comma has a point after this, and a point has become what no number has."""
 _DETAIL_CHARACTERS = 40
 
 
@@ -74,12 +76,12 @@ def text_fields(event: type[Event], what: str) -> tuple[Field, ...]:
     return fields
 
 
-def reader(field: Field, read: Read | None = None, *, empty: tuple[str, ...] = ("",)) -> Read:
+def reader(field: Field, read: Read | None = None, *, empty: tuple[str, ...] = ("",), decimal: str = ".") -> Read:
     """The function from a text to the field's value, by the table above or by `read`; it raises Reject.
 
-    `empty` are the texts that the format treats as empty.
+    `empty` are the texts that the format treats as empty. Numbers have `decimal` before their fraction.
     """
-    by_type = read or _by_type(field)
+    by_type = read or _by_type(field, decimal)
     if field.type is str and not field.optional:
         return by_type
 
@@ -93,7 +95,7 @@ def reader(field: Field, read: Read | None = None, *, empty: tuple[str, ...] = (
     return value
 
 
-def _by_type(field: Field) -> Read:
+def _by_type(field: Field, decimal: str) -> Read:
     if field.type is str:
         return str
     if is_time(field):
@@ -103,7 +105,9 @@ def _by_type(field: Field) -> Read:
 
     def value(text: str) -> Any:
         try:
-            return convert(text if number is None else number(text))
+            if number is None:
+                return convert(text)
+            return convert(number(text if decimal == "." else text.translate(_SWAPPED)))
         except msgspec.ValidationError as error:
             raise Reject(misfit(error).reason, f"field {field.key}: {error}: {_start(text)}") from error
         except Reject as reject:

@@ -57,7 +57,7 @@ class Csv:
     """A decoder of rows with these `columns`, or with the columns that the first row of a value names (`header`).
 
     The texts of `null` stand for a missing value. `quote` and `escape` are the character that encloses a text and the character
-    before what would end a text; None if there is none.
+    before what would end a text; None if there is none. `decimal` is the character before the fraction of a number.
 
     Raises DefinitionError if both or neither of columns and header are present, if columns have no names or equal names, or if
     another parameter is invalid.
@@ -69,6 +69,7 @@ class Csv:
     null: tuple[str, ...] = ("",)
     quote: str | None = '"'
     escape: str | None = None
+    decimal: str = "."
 
     def __post_init__(self) -> None:
         """Check all of them."""
@@ -85,6 +86,8 @@ class Csv:
             raise DefinitionError(
                 f"csv: quote {self.quote!r} is neither '\"' nor None, with which quotes are ordinary characters"
             )
+        if self.decimal not in (".", ","):
+            raise DefinitionError(f"csv: decimal {self.decimal!r} is neither '.' nor ','")
         if self.escape not in ("\\", None) or (self.escape and (self.quote or self.delimiter != "\t")):
             raise DefinitionError(
                 f"csv: escape {self.escape!r} is neither None nor the backslash of tsv(...), whose texts have no quotes"
@@ -117,7 +120,7 @@ class Csv:
         fields = text_fields(event, "a CSV row")
         build = builder(event, texts=False)  # the readers have cut the texts of times
         read_text = reader_of_escapes if self.escape else reader
-        readers = {field.key: read_text(field, empty=self.null) for field in fields}
+        readers = {field.key: read_text(field, empty=self.null, decimal=self.decimal) for field in fields}
         taken = lru_cache(maxsize=_HEADERS)(partial(_take, fields, readers))
         if not self.header:
             for field in fields:
@@ -161,10 +164,11 @@ class Csv:
 
     def __str__(self) -> str:
         columns = {"columns": self.columns or None, "header": self.header}
+        decimal = None if self.decimal == "." else self.decimal
         if self.escape:
-            return call("tsv", **columns, null=None if self.null == _TSV_NULL else self.null)
+            return call("tsv", **columns, null=None if self.null == _TSV_NULL else self.null, decimal=decimal)
         delimiter, null = None if self.delimiter == "," else self.delimiter, None if self.null == ("",) else self.null
-        written = call("csv", columns=columns["columns"], delimiter=delimiter, header=self.header, null=null)
+        written = call("csv", columns=columns["columns"], delimiter=delimiter, header=self.header, null=null, decimal=decimal)
         return written if self.quote else f"{written[:-1]}, quote=None)"
 
 
@@ -175,21 +179,23 @@ def csv(
     header: bool = False,
     null: tuple[str, ...] = ("",),
     quote: str | None = '"',
+    decimal: str = ".",
 ) -> Csv:
     """Decode CSV: one value is one row of these columns in this order; or, with `header`, a row of column names and one row.
 
     `null` are the texts that stand for a missing value, such as `("NA", "")`. With `quote=None` quotes are ordinary characters.
+    With `decimal=","` numbers have a decimal comma, as in `-1,74`; a point in a number is then a reject.
     With `max_events_per_record`, a value holds several rows.
     """
-    return Csv(columns, delimiter, header, null, quote)
+    return Csv(columns, delimiter, header, null, quote, decimal=decimal)
 
 
-def tsv(*, columns: tuple[str, ...] = (), header: bool = False, null: tuple[str, ...] = _TSV_NULL) -> Csv:
+def tsv(*, columns: tuple[str, ...] = (), header: bool = False, null: tuple[str, ...] = _TSV_NULL, decimal: str = ".") -> Csv:
     """Decode tab-separated rows with backslash escapes, as PostgreSQL's COPY, MySQL's INTO OUTFILE and Hadoop write them.
 
     Quotes are ordinary characters. The parameters are those of `csv`, which also reads tabs without escapes.
     """
-    return Csv(columns, "\t", header, null, None, "\\")
+    return Csv(columns, "\t", header, null, None, "\\", decimal)
 
 
 def quote_is_open(line: bytes, delimiter: bytes, *, inside: bool) -> bool:

@@ -31,9 +31,9 @@ def rows_without_quotes(text: str, delimiter: str, escape: str | None) -> list[l
     return [line.split(delimiter) if line else [] for line in lines]
 
 
-def reader_of_escapes(field: Field, *, empty: tuple[str, ...]) -> Callable[[str], Any]:
+def reader_of_escapes(field: Field, *, empty: tuple[str, ...], decimal: str) -> Callable[[str], Any]:
     """`reader` for texts with escapes. A null is missing in a required str, too: read as an escape, it would be another text."""
-    read = reader(replace(field, optional=False), empty=())
+    read = reader(replace(field, optional=False), empty=(), decimal=decimal)
 
     def value(text: str) -> Any:
         if text in empty and (text or field.optional or field.type is not str):

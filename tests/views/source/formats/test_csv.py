@@ -2,6 +2,7 @@
 
 import csv as rows
 import io
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import IntEnum
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem import Event, Scale, Source, csv
+from tandem import Event, Scale, Source, csv, tsv
 from tandem.views.decode import decode
 from tandem.views.errors import DefinitionError
 from tandem.views.source.formats.csv import rows_with_quotes
@@ -270,6 +271,42 @@ def test_the_csv_modules_limit_decides_nothing_and_stays() -> None:
         rows.field_size_limit(before)
 
 
+COMMAS = replace(ROWS, decoder=csv(columns=COLUMNS, delimiter=";", decimal=","))
+"""The same rows with semicolons and decimal commas."""
+
+
+def semicolons(**changes: str) -> bytes:
+    """A row of these."""
+    return written(list((GOOD | changes).values()), delimiter=";")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"f": "-1,5e3"}, {"f": -1500.0}),
+        ({"price": ",340"}, {"price": Decimal("0.34")}),
+        ({"n": "5,0"}, {"n": 5}),
+        ({"s": "1,5"}, {"s": "1,5"}),
+        ({"at": "2026-11-01T00:00:00,25Z"}, {"at": datetime(2026, 11, 1, 0, 0, 0, 250_000, tzinfo=UTC)}),
+    ],
+)
+def test_numbers_may_have_a_decimal_comma(changes: dict[str, str], expected: dict[str, Any]) -> None:
+    found = event(semicolons(**changes), COMMAS)
+    assert {name: found[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("text", ["1.5", "1.234,5", "1,234,5"])
+def test_a_number_with_a_point_is_refused_beside_decimal_commas(text: str) -> None:
+    assert reason(COMMAS, semicolons(price=text)) == "invalid_value"
+    (reject,) = decoded(COMMAS, semicolons(price=text)).rejects.to_pylist()
+    assert repr(text) in str(reject)
+
+
+def test_a_decoder_of_decimal_commas_is_written_as_it_was_called() -> None:
+    assert str(COMMAS.decoder) == f"csv(columns={COLUMNS!r}, delimiter=';', decimal=',')".replace("'", '"')
+    assert str(tsv(header=True, decimal=",")) == 'tsv(header=True, decimal=",")'
+
+
 @pytest.mark.parametrize(
     ("parameters", "says"),
     [
@@ -286,6 +323,7 @@ def test_the_csv_modules_limit_decides_nothing_and_stays() -> None:
         ({"columns": ("a",), "delimiter": '"'}, "is not one character"),
         ({"columns": ("a",), "delimiter": "\n"}, "is not one character"),
         ({"columns": ("a",), "delimiter": "a"}, "is not one character"),
+        ({"columns": ("a",), "decimal": ""}, "is neither '.' nor ','"),
     ],
 )
 def test_parameters_that_mean_nothing_are_refused(parameters: dict[str, Any], says: str) -> None:
