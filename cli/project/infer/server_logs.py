@@ -18,7 +18,10 @@ from tandem.views.source.decoder import record_parameters
 from tandem.views.source.event import Event
 from tandem.views.source.fields.reasons import Reject
 
-_LOG_LINES: Final = 200
+_FIRST_LINES: Final = 200
+"""The lines by which a log's format is recognised."""
+_LOG_LINES: Final = 10_000
+"""The lines whose values decide the key and the window of the first view."""
 _READABLE: Final = 0.8
 """The share of lines that a log's format must read."""
 
@@ -58,15 +61,16 @@ _KINDS: Final[Mapping[Any, Kind]] = {datetime: "time", int: "integer", float: "d
 
 def log_sample(lines: Sequence[bytes], zone: str | None) -> FileSample | None:
     """The sample of a server's log; None if no format of one reads most lines."""
-    some = [bare for line in lines[:_LOG_LINES] if (bare := without_end(line)) and not bare.startswith(b"#")]
+    several = [bare for line in lines[:_LOG_LINES] if (bare := without_end(line)) and not bare.startswith(b"#")]
+    some = several[:_FIRST_LINES]
     if not some:
         return None
     for log in _LOGS:
         where = zone or "UTC"
         decoder = log.decoder or tandem.syslog(zone=where)
-        events = _events(log, decoder, some)
-        if len(events) < _READABLE * len(some):
+        if len(_events(log, decoder, some)) < _READABLE * len(some):
             continue
+        events = _events(log, decoder, several)
         columns = {
             name: _log_field(annotation, [getattr(event, name) for event in events]) for name, annotation in log.fields.items()
         }

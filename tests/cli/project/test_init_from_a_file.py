@@ -191,6 +191,22 @@ def test_long_texts_and_line_breaks_in_quotes_are_texts(tmp_path: Path) -> None:
     assert "quote=None" not in project_for_file(file, None).files["definitions.py"].decode()
 
 
+def test_more_lines_of_a_log_than_show_its_format_decide_the_first_view(tmp_path: Path) -> None:
+    """A method that no line has in the first minutes is a key, and the window suits all hours."""
+    first = datetime(2026, 11, 1, 8, tzinfo=UTC)
+    file = tmp_path / "access.log"
+    file.write_text(
+        "".join(
+            f"10.0.0.{number % 250} - - [{first + timedelta(minutes=number):%d/%b/%Y:%H:%M:%S %z}] "
+            f'"{"HEAD" if number == 900 else "GET"} /{number} HTTP/1.1" 200 {number} "-" "agent {number % 40}"\n'
+            for number in range(1_000)
+        )
+    )
+    text = project_for_file(file, None).files["definitions.py"].decode()
+    assert 'keys={"method": "method"}' in text
+    assert "window=tumbling(hours=1)" in text
+
+
 def test_a_sample_that_ends_inside_a_row_leaves_it_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_sample, "_MOST_ROWS", 6)
     file = tmp_path / "notes.csv"
