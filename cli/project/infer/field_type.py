@@ -68,7 +68,8 @@ _MONEY: Final = re.compile(
     r"amount|price|total|cost|fee|revenue|gross|net|tax|balance|budget|salary|sales|paid|pay", re.IGNORECASE
 )
 _TIMES: Final = re.compile(r"(?i:time|timestamp|date|epoch|created|updated|ts)|(?:^|_)(?:at|ms|us|ns)(?:_|$)|[a-z]At$")
-_CODE: Final = re.compile(r"[+-]?0[0-9]")
+_CODE: Final = re.compile(r"[+-]?0[0-9]+$")
+_CLOCK: Final = re.compile(r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?")
 _POINT: Final = re.compile(r"\.[0-9]")
 _DIGITS: Final = 38
 _DECIMAL_SCALE: Final = 9
@@ -207,7 +208,10 @@ def _text(name: str, texts: Sequence[str], zone: str | None, *, codes: bool = Fa
         return pattern
     if len([*_values(UUID, texts)]) == distinct:
         return FieldType("text", "UUID", distinct=distinct)
-    return FieldType("text", "str", "digits with leading zeros are a code" if codes else "", distinct=distinct)
+    note = "digits with leading zeros are a code" if codes else ""
+    if all(_CLOCK.fullmatch(text) for text in texts):
+        note = "a time of day: to have it in the event time, join it with the day in one column"
+    return FieldType("text", "str", note, distinct=distinct)
 
 
 def _pattern(name: str, texts: Sequence[str], zone: str, guess: str) -> FieldType | None:

@@ -207,6 +207,14 @@ def test_more_lines_of_a_log_than_show_its_format_decide_the_first_view(tmp_path
     assert "window=tumbling(hours=1)" in text
 
 
+def test_a_time_of_day_in_a_column_of_its_own_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "power.csv"
+    file.write_text("Date;Time;code\n16/12/2006;17:24:00;007\n17/12/2006;00:25:00;12\n")
+    text = project_for_file(file, None).files["definitions.py"].decode()
+    assert "# A time of day: to have it in the event time, join it with the day in one column.\n    Time: str\n" in text
+    assert "# Digits with leading zeros are a code.\n    code: str\n" in text
+
+
 def test_a_sample_that_ends_inside_a_row_leaves_it_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_sample, "_MOST_ROWS", 6)
     file = tmp_path / "notes.csv"
