@@ -1,12 +1,12 @@
 """What the decoder of Protocol Buffers needs Google's protobuf for: the described message type, and events from its messages."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
@@ -73,15 +73,55 @@ def _reader(fields: tuple[Field, ...], descriptor: bytes, name: str, place: str)
     read = _message(fields, described, place)
     message = GetMessageClass(described)
 
+    @cache
+    def loose_reader() -> tuple[Any, Read] | None:
+        try:
+            loosened = _described(_loose_descriptor(descriptor, name, fields), name)
+            return GetMessageClass(loosened), _message(fields, loosened, place)
+        except DefinitionError:  # a type that is read in one place, and not in another
+            return None
+
     def parse(value: bytes) -> dict[str, Any]:
         try:
-            parsed = message.FromString(value)
+            values: dict[str, Any] = read(message.FromString(value))
         except DecodeError as error:
-            raise Reject("format", f"not a {name}: {error}") from error
-        values: dict[str, Any] = read(parsed)
+            reject = Reject("format", f"not a {name}: {error}")
+            if (reading := loose_reader()) is None:
+                raise reject from error
+            try:
+                values = reading[1](reading[0].FromString(value))
+            except DecodeError:
+                raise reject from error
         return values
 
     return parse
+
+
+def _loose_descriptor(descriptor: bytes, name: str, fields: Sequence[Field]) -> bytes:
+    """The descriptor with bytes in place of the texts and messages that no field reads, whose UTF-8 then decides nothing."""
+    described = FileDescriptorSet.FromString(descriptor)
+    types: dict[str, DescriptorProto] = {}
+
+    def name_types(prefix: str, messages: Iterable[DescriptorProto]) -> None:
+        for each in messages:
+            types[f"{prefix}.{each.name}"] = each
+            name_types(f"{prefix}.{each.name}", each.nested_type)
+
+    def loosen(message: str, read: Sequence[Field]) -> None:
+        keys = {field.key: field for field in read}
+        for each in types[message].field if message in types else ():
+            field = keys.get(each.name)
+            if field is None and each.type in (each.TYPE_STRING, each.TYPE_MESSAGE):
+                each.type = each.TYPE_BYTES
+                each.ClearField("type_name")
+            elif field is not None and (inner := field.fields or (field.items.fields if field.items else ())):
+                loosen(each.type_name, inner)
+
+    for file in described.file:
+        name_types(f".{file.package}" if file.package else "", file.message_type)
+    loosen(f".{name}", fields)
+    content: bytes = described.SerializeToString()
+    return content
 
 
 def message_at(descriptor: bytes, place: Sequence[int]) -> str:
