@@ -21,7 +21,7 @@ from tandem.ledger.hot.chain import HotCommits, counting
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish import publications
 from tandem.ledger.publish.batch_parts import BatchView
-from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.standing import StandingReleases
 from tandem.ledger.realtime.follower import Follower
 from tandem.serving.memory.cached_view import CachedView, OutgrowsMemory, ViewOrigin, followed, without_hot
 from tandem.serving.memory.differences import differences
@@ -208,10 +208,12 @@ def _hot(held: CachedView, since: ChangesToken) -> HotCommits | None:
 
 
 def _batch(store: Store, view: View, since: ChangesToken) -> BatchView | None:
-    """The batch view of a token, if a publication still has it whole."""
-    for each in reversed(Publications(store.tables).history()):
+    """The batch view of a token, if a publication or the state of a standing release still has it whole."""
+    standing = StandingReleases(store.tables)
+    states = (row.state for row in standing.records())
+    for each in reversed([*states, *standing.publications.history()]):
         batch = each.views.get(view.name)
-        if batch is not None and (each.release, each.cuts[view.source.name], batch.fingerprint, batch.version) == (
+        if batch is not None and (each.release, each.cut(view.source.name), batch.fingerprint, batch.version) == (
             since.release,
             since.cut,
             since.fingerprint,

@@ -19,6 +19,7 @@ from typing import Any, Final, Self, TypeVar
 from tandem.infra import settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.publish.if_promoted import IfPromoted
 from tandem.serving.changes import Changes, ChangesToken, changes
 from tandem.serving.memory.answers import Row
 from tandem.serving.memory.store import Pinned, Store
@@ -255,13 +256,18 @@ class PublishedView:
             raise ReadFailed(str(error)) from error
 
 
-def connect(project: str | Path, *, every_s: float | None = EVERY_S, memory: int | None = None) -> Connection:
+def connect(
+    project: str | Path, *, every_s: float | None = EVERY_S, memory: int | None = None, release: int | None = None
+) -> Connection:
     """The published views of the project in a folder, with its settings; neither Spark nor the broker is needed.
 
     It polls every `every_s` seconds, with None only on `refresh`, and caches at most `memory` bytes of views, by default
-    `serving.memory_mb`.
+    `serving.memory_mb`. With a `release` it answers as if that ready or standing release were promoted now; questions raise
+    ReadFailed with the reason if it cannot be asked.
     """
     found = settings.load(Path(project), os.environ)
     most = found.serving.memory_mb << 20 if memory is None else memory
-    connection = Connection(Store(Tables.of(found), secrets.randbits(64), most))
+    tables = Tables.of(found)
+    asked = None if release is None else IfPromoted(tables, release, found.keep.release_days)
+    connection = Connection(Store(tables, secrets.randbits(64), most, asked=asked))
     return connection if every_s is None else connection.follow(every_s)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pyarrow.compute as pc
 import typer
 
+from tandem.cli.ask.asked_release import ReleaseOption, release_of
 from tandem.cli.ask.row_choice import RowChoice, parse_columns, parse_order
 from tandem.cli.ask.row_output import FormatOption, OutOption, RowOutput, format_of, output
 from tandem.cli.command.call import UNHEALTHY, Call, Output
@@ -70,6 +71,7 @@ def run(
             "--as-of", metavar="TIME", help="Answer from the batch views of the publication that was live then (ISO 8601, UTC)."
         ),
     ] = None,
+    release: ReleaseOption = None,
     order_by: Annotated[
         list[str] | None,
         typer.Option(
@@ -102,12 +104,14 @@ def run(
         raise BadSelection("--last cannot be combined with --from, --to or --one")
     if publication is not None and as_of is not None:
         raise BadSelection("--publication and --as-of cannot be combined")
+    if release is not None and (publication, as_of) != (None, None):
+        raise BadSelection("--release cannot be combined with --publication or --as-of")
     choice = RowChoice(parse_order(order_by or []), limit, parse_columns(columns or []))
     how = format_of(call, format_, out)
     settings = call.settings()
     tables = Tables.of(settings)
     number = publication if as_of is None else live_at(tables, parse_time(as_of))
-    reader = Reader(tables, number)
+    reader = Reader(tables, number, asked=(of_release := release_of(settings, release)))
     counted = layer or ("merged" if number is None else "batch")
     live = counted in ("merged", "speed")
     if wait and not live:
@@ -117,7 +121,7 @@ def run(
     between = parse_between(from_, to, clocks(zone))
     asked = LogAsked(settings, [source]) if live and not wait else None
     if wait:
-        if (late := wait_until_counted(settings, ends_now(settings, source), seconds=within)) is not None:
+        if (late := wait_until_counted(settings, ends_now(settings, source), seconds=within, asked=of_release)) is not None:
             call.say(f"tandem: {late.sentence}")
             return Output({"error": late.sentence, "code": "not-in-time", "uncounted": late.records}, code=UNHEALTHY)
         reader.refresh()
@@ -158,7 +162,7 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
     above, batch = counted(distance(whence.cut, whence.realtime), "offset"), f"batch version {whence.batch_version}"
     layers = {"batch": batch, "speed": f"{above} from the cut on", "merged": f"{batch} and {above} from its cut on"}
     newest = "no events counted yet" if seconds is None else f"newest event {seconds:.1f} s old"
-    yield f"{'no rows; ' if isinstance(answer, Absent) else ''}publication {whence.publication}: {layers[whence.layer]}; {newest}"
+    yield f"{'no rows; ' if isinstance(answer, Absent) else ''}{whence.whose}: {layers[whence.layer]}; {newest}"
     yield from _exactness(answer)
     if whence.watermark is not None:
         # Late events are a line of `status`: after a load of history they would be under every answer.

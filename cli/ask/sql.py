@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tandem.cli.ask.asked_release import ReleaseOption, release_of
 from tandem.cli.ask.row_output import BINARY, FormatOption, OutOption, format_of, output
 from tandem.cli.ask.sql_output import row_output
 from tandem.cli.command.call import Call, Output
@@ -26,6 +27,7 @@ def run(
         typer.Argument(help="One SELECT. Without it, a prompt on a terminal, else standard input."),
     ] = None,
     *,
+    release: ReleaseOption = None,
     format_: FormatOption = None,
     out: OutOption = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="Maximum duration of a statement.")] = 60.0,
@@ -43,7 +45,8 @@ def run(
     limits = StatementLimits(seconds=seconds, memory=memory * MIB, rows=rows, bytes=memory * MIB)
     how = format_of(call, format_, out)
     settings = call.settings()
-    views = MergedViews(Store(Tables.of(settings), secrets.randbits(64), settings.serving.memory_mb << 20))
+    asked = release_of(settings, release)
+    views = MergedViews(Store(Tables.of(settings), secrets.randbits(64), settings.serving.memory_mb << 20, asked=asked))
     views.views()  # fails before anything starts if nothing is published or readable
     if statement is None and sys.stdin.isatty():
         whole = "--json" if call.json else "--out" if out is not None else f"--format {how}" if how in BINARY else None
@@ -54,11 +57,11 @@ def run(
         with Sandbox(limits) as sandbox:
             converse(terminal(views, settings.folder), sandbox, views, how)
         return None
-    asked = LogAsked(settings, {view.source.name: view.source for view in views.views().values()}.values())
+    log = LogAsked(settings, {view.source.name: view.source for view in views.views().values()}.values())
     with Sandbox(limits, ready=1) as sandbox:
         found = ask(sandbox, views, sys.stdin.read() if statement is None else statement)
     sources = {views.views()[name].source.name for name in found.provenance}
-    ends = {source: end for source, end in asked.ends().items() if source in sources}
+    ends = {source: end for source, end in log.ends().items() if source in sources}
     now = datetime.now(UTC)
     if (told := warning(settings, views.store.pinned().snapshot, ends, now=now)) is not None:
         call.say(f"tandem: {told}")

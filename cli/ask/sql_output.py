@@ -33,4 +33,4 @@ def _below(found: MergedRows) -> Iterator[str]:
     """The provenance of the rows, in lines for a person."""
     for name, whence in found.provenance.items():
         stands = f"batch version {whence.batch_version} and the events after it" if whence.layer == "merged" else "batch"
-        yield f"{name}: publication {whence.publication}, {stands}; {whence.exactness.says}"
+        yield f"{name}: {whence.whose}, {stands}; {whence.exactness.says}"

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from tandem.cli.ask.asked_release import ReleaseOption, release_of
 from tandem.cli.command import signals
 from tandem.cli.command.call import Call
 from tandem.ledger.delta.addresses import Tables
@@ -26,6 +27,7 @@ def run(
     since: Annotated[
         str | None, typer.Option(metavar="TOKEN", help="Continue after an earlier watch: the last token that it printed.")
     ] = None,
+    release: ReleaseOption = None,
 ) -> None:
     """Print the rows of a view that changed since the last update, at every commit and publication, until Ctrl-C.
 
@@ -37,7 +39,8 @@ def run(
     `query` returns all rows.
     """
     settings = call.settings()
-    store = Store(Tables.of(settings), secrets.randbits(64), settings.serving.memory_mb << 20)
+    memory, asked = settings.serving.memory_mb << 20, release_of(settings, release)
+    store = Store(Tables.of(settings), secrets.randbits(64), memory, asked=asked)
     with closing(Connection(store).follow(EVERY_S)) as connection, signals.stopping() as stop:
         watched = connection.view(view)
 

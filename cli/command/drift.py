@@ -36,16 +36,16 @@ class Drift:
             "problem": self.problem,
         }
 
-    def sentences(self) -> list[str]:
-        """The sentence for the user on how the definitions differ; none if they are equal."""
+    def sentences(self, answering: str = "the published ones") -> list[str]:
+        """The sentence for the user on how the definitions differ from the `answering` ones; none if they are equal."""
         if self.problem:
-            return [f"the definitions in the project's folder cannot be read; answers use the published ones: {self.problem}"]
+            return [f"the definitions in the project's folder cannot be read; answers use {answering}: {self.problem}"]
         named = {"changed views": self.changed, "new views": self.added, "removed views": self.removed, "sources": self.sources}
         differences = "; ".join(f"{what}: {', '.join(names)}" for what, names in named.items() if names)
         if not differences:
             return []
         how = "`tandem plan` shows how; `tandem apply` and `tandem promote` publish them"
-        return [f"definitions differ from the published ones ({differences}); {how}"]
+        return [f"definitions differ from {answering} ({differences}); {how}"]
 
 
 def drift(changes: DefinitionChanges) -> Drift:
@@ -76,15 +76,17 @@ def since_published(tables: Tables, live: Publication | None, wanted: Project) -
 
 
 def working_tree_drift(call: Call, reader: Reader) -> Drift:
-    """Return how the working tree differs from the published definitions, and print it on stderr.
+    """Return how the working tree differs from the definitions that answers use, and print it on stderr.
 
     If the working tree cannot be read, the drift has a `problem`, and the command still answers.
     """
-    publication = reader.snapshot().publication
+    snapshot = reader.snapshot()
+    publication = snapshot.publication
     try:
         found = drift(since_published(reader.tables, publication, call.definitions()))
     except TandemError as error:
         found = Drift(problem=str(error))
-    for sentence in found.sentences():
+    answering = "the published ones" if snapshot.live else f"those of release {publication.release}"
+    for sentence in found.sentences(answering):
         call.say(sentence)
     return found

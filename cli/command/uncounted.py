@@ -12,6 +12,7 @@ from tandem.cli.command.call import UNHEALTHY, Call, Output
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import Position
+from tandem.ledger.publish.if_promoted import IfPromoted
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.read.snapshot_follower import uncounted, until_counted
 from tandem.serving.status.part_signs import part_states
@@ -73,10 +74,18 @@ class NotCountedInTime(NamedTuple):
 
 
 def wait_until_counted(
-    settings: Settings, wanted: Mapping[str, Position], *, seconds: float, of: int | None = None
+    settings: Settings,
+    wanted: Mapping[str, Position],
+    *,
+    seconds: float,
+    of: int | None = None,
+    asked: IfPromoted | None = None,
 ) -> NotCountedInTime | None:
-    """Return once answers count these positions, of `of` records if that is known; Late if they do not in time."""
-    left = until_counted(Tables.of(settings), wanted, seconds=seconds)
+    """Return once answers count these positions, of `of` records if that is known; Late if they do not in time.
+
+    With `asked` these are the answers of that release.
+    """
+    left = until_counted(Tables.of(settings), wanted, seconds=seconds, asked=asked)
     if not left:
         return None
     # There may be more records below a position than were sent: those of others, and before the first answer the whole log.

@@ -79,10 +79,13 @@ def chosen(standing: StandingReleases, release: int | None, *, days: float, at: 
         raise NotReady("no release is ready; `tandem apply` builds a release from the definitions in the project's folder")
     if live is not None and live.release == number:
         raise NotReady(f"release {number} is live already")
+    others = f"; ready: {', '.join(map(str, sorted(found))) or 'none'}"
+    if standing.state_of(number) is None:
+        raise NotReady(f"release {number} was neither live nor applied{others}")
     one = standing.newest(number)
     stage = "not kept up to date" if one is None else "being built" if one.stage == "applied" else one.stage
     why = f" ({one.state.why})" if one is not None and one.over and one.state.why else ""
-    raise NotReady(f"release {number} is {stage}{why}; ready: {', '.join(map(str, sorted(found))) or 'none'}")
+    raise NotReady(f"release {number} is {stage}{why}{others}")
 
 
 def rollback(

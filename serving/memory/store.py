@@ -14,6 +14,7 @@ from typing import Final
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.publish.batch_parts import BatchView
+from tandem.ledger.publish.if_promoted import IfPromoted
 from tandem.serving.memory.answers import Answers
 from tandem.serving.memory.cached_view import CachedView, OutgrowsMemory, Recent, ViewOrigin, followed, loaded
 from tandem.serving.memory.layer import MemoryLayout
@@ -50,7 +51,7 @@ class Pinned:
     def view(self, name: str) -> View:
         """A view by name. Raises UnknownView."""
         if name not in self.project.views:
-            raise UnknownView(f"no view {name!r} is published; views: {listed(name, self.project.views)}")
+            raise UnknownView(f"no view {name!r} {self.snapshot.lacks}; views: {listed(name, self.project.views)}")
         return self.project.views[name]
 
 
@@ -60,7 +61,7 @@ class Store:
 
     A view that alone needs more is read from its files for each question. While a view is rebuilt, both copies use memory; the
     former one also while `recent` keeps it, from which clients of changes continue. With `hot`, hot commits continue the realtime
-    tables.
+    tables. With `asked` it follows that release as if it were promoted now.
     """
 
     tables: Tables
@@ -68,6 +69,7 @@ class Store:
     memory: int = MEMORY
     hot: Hot | None = None
     recent: Recent = field(default_factory=Recent, repr=False)
+    asked: IfPromoted | None = None
     _pinned: Pinned | Failed | None = field(default=None, init=False, repr=False)
     _held: dict[str, CachedView] = field(default_factory=dict, init=False, repr=False)
     _outgrown: dict[str, BatchView] = field(default_factory=dict, init=False, repr=False)
@@ -75,7 +77,7 @@ class Store:
 
     def __post_init__(self) -> None:
         self._uses, self._news, self._closed = count(), threading.Condition(), False
-        self._following, self._looks = Reader(self.tables, hot=self.hot), threading.RLock()
+        self._following, self._looks = Reader(self.tables, hot=self.hot, asked=self.asked), threading.RLock()
         self._files, self._reads = Reader(self.tables), threading.Lock()
 
     def pinned(self) -> Pinned:

@@ -92,7 +92,7 @@ Outcome = Value | Absent | Failed
 
 def _source(answer: Value | Absent) -> str:
     """The layer and publication of an answer, and how exact it is."""
-    return f"{answer.provenance.layer} of publication {answer.provenance.publication}, {answer.provenance.exactness.says}"
+    return f"{answer.provenance.layer} of {answer.provenance.whose}, {answer.provenance.exactness.says}"
 
 
 def answered(

@@ -30,6 +30,7 @@ class Provenance:
     | `gaps` | the offsets in the counted range that the log lost |
     | `accepted` | the names of the gaps that the publication was built without |
     | `exactness` | what is exact, and why not if it is not |
+    | `live` | false if the release was asked before its promotion: `publication` was live meanwhile |
     """
 
     layer: Layer
@@ -48,6 +49,13 @@ class Provenance:
     accepted: tuple[str, ...] = ()
     exactness: Exactness = field(default_factory=Exactness)
     hot: Position | None = None
+    live: bool = True
+
+    @property
+    def whose(self) -> str:
+        """The publication; of a release that is not live, the release and what is."""
+        publication = f"publication {self.publication}"
+        return publication if self.live else f"release {self.release} as if it were promoted now (live is {publication})"
 
     @property
     def exact(self) -> bool:
@@ -64,6 +72,7 @@ class Provenance:
             "layer": self.layer,
             "publication": self.publication,
             "release": self.release,
+            "live": self.live,
             "fingerprint": self.fingerprint,
             "batch_version": self.batch_version,
             "cut": self.cut.to_json(),

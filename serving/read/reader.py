@@ -12,6 +12,7 @@ import pyarrow as pa
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.log.positions import LOG_START, ranges
+from tandem.ledger.publish.if_promoted import IfPromoted
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import NoRelease, Releases
 from tandem.ledger.realtime.commits import Commit
@@ -51,12 +52,13 @@ class Reader:
     """Answers about the views of the published release, for one thread at a time.
 
     With `hot`, hot commits continue the realtime tables. With `publication` the reader stays at that one, with the definitions of
-    its release, and answers only from the layer `batch`.
+    its release, and answers only from the layer `batch`. With `asked` it answers as if that release were promoted now.
     """
 
     tables: Tables
     publication: int | None = None
     hot: Hot | None = None
+    asked: IfPromoted | None = None
     _following: SnapshotFollower | PastPublication = field(init=False, repr=False)
     _pinned: Snapshot | Failed | None = field(default=None, init=False, repr=False)
     _projects: dict[int, Project] = field(default_factory=dict, init=False, repr=False)
@@ -64,8 +66,10 @@ class Reader:
     _runs: dict[tuple[int, str], Runs] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        past = self.publication
-        self._following = SnapshotFollower(self.tables, self.hot) if past is None else PastPublication(self.tables, past)
+        if self.publication is None:
+            self._following = SnapshotFollower(self.tables, self.hot, self.asked)
+        else:
+            self._following = PastPublication(self.tables, self.publication)
 
     def refresh(self) -> Snapshot | Failed:
         """Pin the newest snapshot; see SnapshotFollower.refresh."""
@@ -109,7 +113,7 @@ class Reader:
         """A view of the published release by name. Raises UnknownView, ReadFailed, Unreadable."""
         views = self.project().views
         if name not in views:
-            raise UnknownView(f"no view {name!r} is published; views: {listed(name, views)}")
+            raise UnknownView(f"no view {name!r} {self.snapshot().lacks}; views: {listed(name, views)}")
         return views[name]
 
     def answer(

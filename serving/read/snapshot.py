@@ -97,11 +97,21 @@ class RealtimeTail:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A publication and what its sources' realtime tables held at one poll; `gaps` are all that were ever recorded."""
+    """A publication and what its sources' realtime tables held at one poll; `gaps` are all that were ever recorded.
+
+    If it is not `live`, the publication is what a promotion of its release would publish, with the number of the
+    publication that is live meanwhile.
+    """
 
     publication: Publication
     tails: Mapping[str, RealtimeTail]
     gaps: tuple[Gap, ...] = ()
+    live: bool = True
+
+    @property
+    def lacks(self) -> str:
+        """How a sentence goes on that begins with a view that is not among its views."""
+        return "is published" if self.live else f"is in release {self.publication.release}"
 
     def of(self, view: View) -> "Snapshot":
         """The same with the view's own tail: its answers may count less than those of other views, because it stands aside."""
@@ -206,6 +216,7 @@ def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mappin
         gaps=gaps,
         accepted=publication.gaps,
         exactness=exactness_of(view, None if layer == "batch" else tail, gaps, publication.repaired.get(source)),
+        live=snapshot.live,
     )
 
 

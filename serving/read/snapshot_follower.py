@@ -11,6 +11,7 @@ from tandem.ledger.hot.chain import HotCommits
 from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.log.positions import LOG_START, Position, distance, upper
 from tandem.ledger.publish import publications
+from tandem.ledger.publish.if_promoted import IfPromoted
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
@@ -55,10 +56,13 @@ class SnapshotFollower:
 
     Hot commits, if there are any, continue the realtime tables. If they are missing for a while, the snapshot stays as it is, but
     not once the log may have lost records that it counts.
+
+    With `asked` it follows the states of that release instead, as if it were promoted now.
     """
 
     tables: Tables
     hot: Hot | None = None
+    asked: IfPromoted | None = None
     _held: Snapshot | None = field(default=None, init=False, repr=False)
     _reached: dict[str, Position] = field(default_factory=dict, init=False, repr=False)
     _hot_reached: dict[tuple[str, str], Position] = field(default_factory=dict, init=False, repr=False)
@@ -124,12 +128,15 @@ class SnapshotFollower:
         self._live, self._gaps = Publications(self.tables), Gaps(self.tables)
 
     def _look(self) -> Snapshot | None:
+        if self.asked is not None:
+            newest = self.asked.newest()
+            return None if newest is None else self._at(newest.state, live=newest.live)
         live = self._live.latest()
         return None if live is None else self._at(live)
 
-    def _at(self, publication: Publication) -> Snapshot:
+    def _at(self, publication: Publication, *, live: bool = True) -> Snapshot:
         tails = {source: self._tail(publication.release, source, cut) for source, cut in publication.cuts.items()}
-        return Snapshot(publication, tails, self._gaps.every())
+        return Snapshot(publication, tails, self._gaps.every(), live)
 
     def _tail(self, release: int, source: str, cut: Position) -> RealtimeTail:
         # Hot commits first: commits that are read later reach at least as far as where these begin.
@@ -246,11 +253,15 @@ def until_counted(
     wanted: Mapping[str, Position],
     *,
     seconds: float,
+    asked: IfPromoted | None = None,
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], object] = time.sleep,
 ) -> int:
-    """Return 0 once answers count the wanted position of each source, else how many offsets they lack after this many seconds."""
-    following, deadline = SnapshotFollower(tables), clock() + seconds
+    """Return 0 once answers count the wanted position of each source, else how many offsets they lack after this many seconds.
+
+    With `asked` these are the answers of that release.
+    """
+    following, deadline = SnapshotFollower(tables, asked=asked), clock() + seconds
     while (left := uncounted(following.refresh(), wanted)) and clock() < deadline:
         pause(_LOOK_S)
     return left

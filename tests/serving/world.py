@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -225,6 +225,12 @@ class World:
 
     def recompute(self, cut: Position, *, files: int = 1) -> Publication:
         """Fold everything below the cut into a batch version of every view, and publish it."""
+        published = Publications(self.tables).publish(self.recomputed(cut, files=files))
+        assert published is not None
+        return published
+
+    def recomputed(self, cut: Position, *, files: int = 1) -> Callable[[Publication | None], Publication]:
+        """Fold everything below the cut into a batch version of every view; what a state of the release becomes by them."""
         self._version += 1
         rows = {name: self.write_version(name, self._version, cut, files=files) for name in self.project.views}
         parts = {name: BatchPart(self._version, rows[name], cut) for name in rows}
@@ -258,9 +264,7 @@ class World:
                 after_final=labels.after_final,
             )
 
-        published = Publications(self.tables).publish(derive)
-        assert published is not None
-        return published
+        return derive
 
     def file_in_archive(self, start: Position = LOG_START) -> None:
         """What an archive run leaves behind for all of the log from where the run before it ended."""

@@ -335,6 +335,8 @@ def _stand(snapshot: Snapshot, view: View) -> str:
         publication.number,
         publication.at.isoformat(),
         publication.release,
+        snapshot.live,
+        tail.cut.to_json(),
         tail.end.to_json(),
         tail.committed.to_json(),
         tail.hot[0].epoch if tail.hot else None,  # labels depend on the folds of one process

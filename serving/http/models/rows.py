@@ -64,6 +64,7 @@ class ProvenanceDocument(BaseModel):
     layer: Layer
     publication: int
     release: int
+    live: bool = Field(description="False if the release was asked before its promotion; `publication` was live meanwhile.")
     fingerprint: str
     batch_version: int
     cut: Place | None
