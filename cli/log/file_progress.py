@@ -10,6 +10,7 @@ from typing import Final
 from tandem.cli.command.call import Call
 from tandem.cli.records.input_stream import can_be_read_twice
 from tandem.cli.records.parquet_values import SUFFIXES
+from tandem.views.counted import remaining_time, share
 
 _LOOK_EVERY: Final = 1000
 """Records between two looks at the clock."""
@@ -48,19 +49,12 @@ def sentence(records: int, done: int, total: int | None, seconds: float) -> str:
     """The progress: records, share, rate, time left."""
     parts = [f"{records:,} records"]
     if total:
-        parts.append(f"{min(100, 100 * done // total)} %")
+        parts.append(share(done, total))
     if seconds > 0:
         parts.append(f"{records / seconds:,.0f} a second")
         if total and done:
-            parts.append(f"{_length(max(0.0, seconds * (total - done) / done))} left")
+            parts.append(remaining_time(seconds, done, total))
     return ", ".join(parts)
-
-
-def _length(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 @contextmanager

@@ -27,6 +27,7 @@ def inputs(pyproject: Mapping[str, Any]) -> dict[str, list[str]]:
         "java": project["optional-dependencies"]["java"],
         "airflow": groups["airflow"],
         "docs": groups["docs"],
+        "uv": groups["set-up"],
         "build": pyproject["build-system"]["requires"],
     }
 

@@ -19,7 +19,7 @@ CALL = Call(Path(), json=True, debug=False, environ={})
 
 def test_a_line_is_printed_if_progress_changed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(progress, "_LINE_S", 0.0)
-    looks, ended = [Tasks(), Tasks(1, 4), Tasks(1, 4), Tasks(), Tasks(3, 4)], Event()
+    looks, ended = [Tasks(), Tasks(1, 4, (7,)), Tasks(1, 4, (7,)), Tasks(), Tasks(0, 8, (9,)), Tasks(3, 4, (7,))], Event()
 
     def look() -> Tasks:
         if len(looks) == 1:
@@ -28,8 +28,19 @@ def test_a_line_is_printed_if_progress_changed(monkeypatch: pytest.MonkeyPatch, 
 
     progress._say(CALL, look, ended)
     said = capsys.readouterr()
-    assert said.err == "1 of 4 tasks of this stage done\n3 of 4 tasks of this stage done\n"
+    assert said.err.splitlines() == [
+        "1 of 4 tasks of this stage, 25 %, 0 s left",
+        "0 of 8 tasks of this stage, 0 %",
+        "3 of 4 tasks of this stage, 75 %, 0 s left",
+    ]
     assert said.out == ""
+
+
+def test_the_time_left_is_that_of_the_running_stage() -> None:
+    seconds = iter([100.0, 110.0, 200.0, 240.0])
+    clock = progress._StageClock(lambda: next(seconds))
+    assert clock.sentence(Tasks(2, 10, (1,))) == "2 of 10 tasks of this stage, 20 %, 40 s left"
+    assert clock.sentence(Tasks(20, 50, (2,))) == "20 of 50 tasks of this stage, 40 %, 1 min left"
 
 
 def test_every_batch_command_shows_its_progress() -> None:
@@ -48,9 +59,9 @@ def test_running_tasks_are_counted(spark: SparkSession, tmp_path: Path) -> None:
 
     waiting = Thread(target=lambda: spark.sparkContext.parallelize(["0", "1"], 2).map(wait).collect(), daemon=True)
     waiting.start()
-    wait_for(lambda: tasks(tracker) == Tasks(0, 2))
+    wait_for(lambda: (tasks(tracker).done, tasks(tracker).total) == (0, 2))
     (tmp_path / "0").touch()
-    wait_for(lambda: tasks(tracker) == Tasks(1, 2))
+    wait_for(lambda: (tasks(tracker).done, tasks(tracker).total) == (1, 2))
     (tmp_path / "1").touch()
     waiting.join()
     wait_for(lambda: tasks(tracker) == Tasks())

@@ -31,6 +31,20 @@ venv) for last do :; done; mkdir -p "$last/bin"
 pip) sleep 0.3; for last do :; done; echo "$last" >>"$LOG"; [ ! -e "$FAIL" ] ;;
 esac
 """
+# A Python whose environments have pip, and no uv: pip installs one that installs as UV does.
+PIP = f"""#!/bin/sh
+case "$1 $2 $3" in
+"-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python" ;;
+"-m pip config") cat "$PIP_SETTINGS" 2>/dev/null || true ;;
+"-m pip install")
+      for last do :; done; echo "pip ${{last##*/}}" >>"$LOG"
+      case $last in */uv.lock)
+          printf '%s\\n' '#!/bin/sh' 'for last do :; done; echo "uv ${{last##*/}}" >>"$LOG"; [ ! -e "$FAIL" ]' >"${{0%/*}}/uv"
+          chmod +x "${{0%/*}}/uv" ;;
+      esac ;;
+*) exec {sys.executable} "$@" ;;
+esac
+"""
 JARS = jars.folder({})
 OWN = f"python3.{sys.version_info.minor}"
 # Says that it is 17; as Ivy, links the jars of this checkout to where they belong.
@@ -115,6 +129,29 @@ def test_the_first_use_sets_up_and_later_ones_do_nothing_from_anywhere(checkout:
         [tmp_path / "link", "x"], cwd="/", capture_output=True, text=True, check=False, env={"PATH": str(checkout.tools)}
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "ran x\n", "")
+
+
+@pytest.mark.parametrize(
+    ("settings", "fails", "log"),
+    [
+        ("", False, ["pip uv.lock", "uv requirements.lock", "uv spark.lock"]),
+        # uv would ask elsewhere than pip is told to.
+        ("global.index-url='https://mirror.example/simple'", False, ["pip requirements.lock", "pip spark.lock"]),
+        ("", True, ["pip requirements.lock", "pip spark.lock", "pip uv.lock", "uv requirements.lock", "uv spark.lock"]),
+    ],
+)
+def test_pip_installs_uv_and_what_uv_may_not_or_cannot(
+    checkout: Checkout, tmp_path: Path, *, settings: str, fails: bool, log: list[str]
+) -> None:
+    (checkout.tools / "uv").unlink()
+    (checkout.tools / "cp").symlink_to(str(shutil.which("cp")))
+    checkout.put(OWN, PIP)
+    (tmp_path / "pip settings").write_text(settings)
+    checkout.variables["PIP_SETTINGS"] = str(tmp_path / "pip settings")
+    if fails:
+        checkout.files["FAIL"].touch()
+    assert checkout.run("one")[:2] == (0, "ran one\n")
+    assert sorted(line for line in checkout.log if line.startswith(("pip ", "uv "))) == log
 
 
 def test_a_changed_lock_is_installed_and_lost_jars_are_fetched_again(checkout: Checkout) -> None:
