@@ -61,7 +61,7 @@ COMMANDS: Mapping[str, Entry] = {
     "dashboard": Entry("tandem.cli.project.dashboard", "Print a Grafana dashboard of the project's views.", "operate"),
     "generate": Entry("tandem.cli.log.generate", "Generate sample events and record the expected answers."),
     "feed": Entry("tandem.cli.log.feed", "Send the lines of a file, or of standard input, as records."),
-    "quarantine": Entry("tandem.cli.log.quarantine", "List the records that could not be decoded, with reasons.", "operate"),
+    "quarantine": Entry("tandem.cli.release.quarantine", "List the records that could not be decoded, with reasons.", "operate"),
     "archive": Entry("tandem.cli.log.archive", "Copy new records into Delta tables and decode them.", "operate"),
     "export": Entry("tandem.cli.log.export", "Write the archive to a folder, for another installation.", "operate"),
     "import": Entry("tandem.cli.log.import_archive", "Add an export to the archive.", "operate"),

@@ -97,7 +97,7 @@ async def test_records_are_decoded_with_the_folders_decoder(served: Served, caps
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "4 records: 1 would be events, 3 would not"
     assert lines[1].startswith("  T/0:1: moment=2026-11-01T12:00:00Z page=ppp")
-    assert lines[-1].startswith("`tandem apply` decodes all records, including these")
+    assert lines[-1].startswith("`tandem apply` and `tandem promote` decode all records, including these")
 
 
 @pytest.mark.anyio

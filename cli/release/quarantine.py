@@ -10,6 +10,7 @@ import typer
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.text_tables import below_lines, cell, listing
 from tandem.cli.records.redecode import At, RetriedReject, decode_again
+from tandem.cli.release import apply
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.registry_schemas import schemas_in
@@ -43,6 +44,10 @@ def run(
         list[str] | None,
         typer.Option(metavar="TOPIC_ID/PARTITION:OFFSET[#INDEX]", help="With --retry: this record, or event; may be repeated."),
     ] = None,
+    count: Annotated[
+        bool,
+        typer.Option("--count", help="With --retry: apply and promote the definitions, so that what became readable counts."),
+    ] = False,
 ) -> Output:
     """Sum up the records that could not be decoded by source and reason, then list them, newest first, page by page.
 
@@ -52,8 +57,11 @@ def run(
 
     With `--retry` the command reads the newest 100 records of one source (`--limit`, at most 1000), or the records that `--at`
     names, from the archive and decodes them with the definitions in the project's folder. It prints which would become events,
-    and why the others would not. It writes nothing: where the decoder has changed, `tandem apply` decodes all records again
-    and counts each event once.
+    and why the others would not, and writes nothing. `tandem plan` counts all rejects that become readable.
+
+    Where the decoder has changed, `--count` then does what `tandem apply --auto-promote` does, with all that has changed in the
+    folder: every record is decoded again, below the cut and above it, and each event counts once. Where none of the decoded
+    records becomes an event, it does nothing.
     """
     tables = Tables.of(call.settings())
     decoders = _decoders(call, tables)
@@ -62,9 +70,13 @@ def run(
     if retry and after is not None:
         raise TandemError("--retry and --after cannot be combined; name records with --at", code="usage-invalid")
     if retry:
-        return _retry(call, decoders, source, at or [], lambda name: _newest(tables, name, decoders[name], reason, limit))
-    if at:
-        raise TandemError("--at needs --retry: it names records to decode again", code="usage-invalid")
+        output, readable = _retry(
+            call, decoders, source, at or [], lambda name: _newest(tables, name, decoders[name], reason, limit)
+        )
+        return _count(call, output, readable=readable) if count else output
+    if at or count:
+        option = "--at needs --retry: it names records" if at else "--count needs --retry: it counts records"
+        raise TandemError(f"{option} to decode again", code="usage-invalid")
     chosen = decoders if source is None else {source: decoders[source]}
     totals = [(name, total) for name, decoder in chosen.items() for total in reject_totals(tables, name, decoder, reason=reason)]
     found, cursor = _page(
@@ -122,8 +134,11 @@ def _newest(tables: Tables, source: str, decoder: str, reason: str | None, limit
 
 def _retry(
     call: Call, decoders: Mapping[str, str], source: str | None, at: list[str], newest: Callable[[str], list[At]]
-) -> Output:
-    """Decode these records, else the newest of the quarantine, with the definitions in the project's folder."""
+) -> tuple[Output, bool]:
+    """Decode these records, else the newest of the quarantine, with the definitions in the project's folder.
+
+    Also returns whether a release of these definitions would count any of them.
+    """
     if source is None and len(decoders) != 1:
         raise TandemError(
             f"--retry needs one source: name it with --source; sources: {listed('', decoders)}", code="usage-invalid"
@@ -150,7 +165,15 @@ def _retry(
         "would_fail": [{**_place(one, names), "reason": why, "detail": detail} for one, (why, detail) in done.rejects.items()],
         "reasons": done.reasons,
     }
-    return Output(document, "\n".join(_lines(done, changed=changed)))
+    return Output(document, "\n".join(_lines(done, changed=changed))), changed and bool(events)
+
+
+def _count(call: Call, retried: Output, *, readable: bool) -> Output:
+    """Apply and promote the definitions with which the records were decoded, if any of them is readable."""
+    if not readable:
+        return Output({**retried.document, "applied": None}, f"{retried.shown}\nnothing to count: nothing was applied")
+    applied = apply.run(call, auto_promote=True, why=f"count rejects of source {retried.document['source']}")
+    return Output({**retried.document, "applied": applied.document}, f"{retried.shown}\n{applied.shown}", applied.code)
 
 
 def _at(text: str) -> At:
@@ -182,7 +205,8 @@ def _lines(done: RetriedReject, *, changed: bool) -> Iterator[str]:
     for at, (reason, detail) in done.rejects.items():
         yield f"  {_position(*at)}: {reason}: {cell(detail)}"
     yield (
-        "`tandem apply` decodes all records, including these, with the project folder's definitions"
+        "`tandem apply` and `tandem promote` decode all records, including these, with the project folder's definitions, and "
+        "count each event once; `--count` does both"
         if changed
         else "the decoder is the published one, so `tandem apply` does not change these records"
     )
