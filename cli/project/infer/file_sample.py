@@ -38,6 +38,13 @@ _WITH_COMMA: Final = re.compile(r"[+-]?[0-9]*,([0-9]+)|[+-]?[0-9]+")
 _WITH_POINT: Final = re.compile(r"[+-]?[0-9]*\.[0-9]+")
 _GROUP: Final = 3
 """The digits after the comma that may as well be thousands."""
+_PLAIN: Final = (
+    (pa.types.is_string, "str"),
+    (pa.types.is_large_string, "str"),
+    (pa.types.is_integer, "int"),
+    (pa.types.is_boolean, "bool"),
+)
+"""Types of values in a map whose JSON says as much as the Parquet file."""
 _NGINX: Final = frozenset({"time_iso8601", "time_local", "msec"})
 
 
@@ -107,9 +114,9 @@ def _parquet(file: Path, zone: str | None) -> FileSample:
     for field in pq.read_schema(file):
         if (annotation := _annotation(field.type)) and field.name in columns:
             kind: Kind = (
-                "decimal" if annotation != "bytes" and "Decimal" in annotation else "double" if annotation == "float" else "other"
+                "decimal" if annotation.startswith("Annotated[Decimal") else "double" if annotation == "float" else "other"
             )
-            columns[field.name] = replace(columns[field.name], kind=kind, annotation=annotation, note="", span=None)
+            columns[field.name] = replace(columns[field.name], kind=kind, annotation=annotation, note="", span=None, members=())
     return FileSample("", columns, len(objects), repeats(objects), "each row of the Parquet file becomes a JSON object")
 
 
@@ -119,6 +126,11 @@ def _annotation(of: pa.DataType) -> str:
         return f"Annotated[Decimal, Scale({of.scale})]"
     if pa.types.is_floating(of):
         return "float"
+    if (pa.types.is_time(of) or pa.types.is_duration(of)) and of.unit != "ns":  # Python's have microseconds
+        return "time" if pa.types.is_time(of) else "timedelta"
+    if pa.types.is_map(of):
+        values = _annotation(of.item_type) or next((name for fits, name in _PLAIN if fits(of.item_type)), "")
+        return f"dict[str, {values}{' | None' if of.item_field.nullable else ''}]" if values else ""
     return "bytes" if pa.types.is_binary(of) or pa.types.is_large_binary(of) or pa.types.is_fixed_size_binary(of) else ""
 
 

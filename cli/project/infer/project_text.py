@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import cache
@@ -308,6 +308,12 @@ def literal(value: Any) -> str:
             while len(numbers) > _UP_TO_MINUTES and numbers[-1] == 0:
                 numbers.pop()
             return f"datetime({', '.join(map(str, numbers))}, tzinfo=UTC)"
+        case time():
+            return f"time({value.hour}, {value.minute}, {value.second}, {value.microsecond})"
+        case timedelta():
+            return f"timedelta({value.days}, {value.seconds}, {value.microseconds})"
+        case dict():
+            return f"{{{', '.join(f'{quote(key)}: {literal(item)}' for key, item in value.items())}}}"
         case date():
             return f"date({value.year}, {value.month}, {value.day})"
         case Decimal():

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -122,6 +122,27 @@ def test_every_row_is_the_event_that_is_written_there(
                 assert_equal(row[name], event[name])
             else:
                 assert all(other[name] is None for other in table.rows)
+
+
+def test_clocks_durations_and_maps_of_parquet_are_declared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    day, clock, length = datetime(2026, 11, 1, tzinfo=UTC), time(8, 5, 1, 123), timedelta(seconds=-90, microseconds=5)
+    columns = {
+        "at": pa.array([day, day + timedelta(hours=1)]),
+        "opens": pa.array([clock, None], pa.time64("us")),
+        "closes": pa.array([time(18), time(19)], pa.time32("ms")),
+        "took": pa.array([length, length], pa.duration("us")),
+        "tags": pa.array([[("x y", 1)], []], pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False))),
+        "lengths": pa.array([[("a", None)], [("b", timedelta(minutes=1))]], pa.map_(pa.string(), pa.duration("ms"))),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "shops.parquet")
+    first, second = decoded(tmp_path / "shops.parquet")
+    assert (first["opens"], second["opens"], first["closes"], first["took"]) == (clock, None, time(18), length)
+    assert (first["tags"], second["tags"]) == ({"x y": 1}, {})
+    assert (first["lengths"], second["lengths"]) == ({"a": None}, {"b": timedelta(minutes=1)})
+    assert init(capsys, str(tmp_path / "p"), "--from", str(tmp_path / "shops.parquet"))[0] == 0
+    text = (tmp_path / "p" / "definitions.py").read_text()
+    for line in ("opens: time | None", "took: timedelta", "tags: dict[str, int]", "lengths: dict[str, timedelta | None]"):
+        assert f"    {line}\n" in text
 
 
 def assert_equal(written: Any, read: Any) -> None:
