@@ -1,12 +1,12 @@
 """The contract of decoders: every module in views/source/formats satisfies it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tandem.views.definition_text import call
 from tandem.views.source.event import Event
@@ -17,14 +17,14 @@ Parse = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Searched:
-    """`parse` reads all values; `plain` is faster, for values in which `search` finds nothing.
+    """`parse` reads all values; `plain` is faster, for values that `search` does not mark.
 
-    `search` returns places in bytes. For all values of a batch, one after another, it costs a tenth of a search in each.
+    `search` returns a boolean for each binary value, or null for a null. Arrow's search in a batch costs a fifth of Python's.
     """
 
     parse: Parse
     plain: Parse
-    search: Callable[[bytes], Iterator[int]]
+    search: Callable[[pa.Array], pa.Array]
 
     def __call__(self, *record: Any) -> Any:
         """Read any value."""
@@ -32,14 +32,11 @@ class Searched:
 
     def for_values(self, values: pa.Array) -> Iterable[Parse]:
         """For each of these binary values, the faster Parse that reads it."""
-        if not len(values) or values.buffers()[2] is None:
-            return repeat(self.plain)
-        bounds = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
-        found = list(self.search(values.buffers()[2][int(bounds[0]) : int(bounds[-1])].to_pybytes()))
-        if not found:
+        marked = pc.indices_nonzero(pc.fill_null(self.search(values), False))
+        if not len(marked):
             return repeat(self.plain)
         parsers = [self.plain] * len(values)
-        for row in np.unique(np.searchsorted(bounds, np.array(found) + bounds[0], "right") - 1).tolist():
+        for row in marked.to_pylist():
             parsers[row] = self.parse
         return parsers
 

@@ -5,7 +5,6 @@ spaces, no separators of thousands, no digits of other scripts, no words such as
 """
 
 import re
-from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from math import isfinite
 from typing import Final
@@ -15,9 +14,11 @@ from tandem.views.source.fields.reasons import Reject
 NUMBER: Final = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 """The regular expression of a number in a text."""
 
+ODD_DECIMAL: Final = r'"[0-9+.eE-]*[ _\\\x80-\xff][0-9a-fA-Fnrtu+._ \\\x80-\xff-]*"'
+"""The regular expression of bytes of JSON that may be a text that Python's Decimal reads and that is not a number here."""
+
 _NUMBER: Final = re.compile(NUMBER, re.ASCII)
 _SHORT_INTEGER: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
-_ODD_DECIMAL: Final = re.compile(rb'"[0-9+.eE-]*[ _\\\x80-\xff][0-9a-fA-Fnrtu+._ \\\x80-\xff-]*"')
 _LONGEST: Final = 19
 """The digits of the longest integer of 64 bits."""
 
@@ -57,8 +58,3 @@ def float_of_text(text: str) -> float:
     if not isfinite(number):
         raise Reject("out_of_range", "no double is as large")
     return number
-
-
-def places_of_odd_decimals(json: bytes) -> Iterator[int]:
-    """Where JSON values may hold a text that Python's Decimal reads and that is not a number here; the places are in no order."""
-    return (match.start() for match in _ODD_DECIMAL.finditer(json))

@@ -15,12 +15,13 @@ import pyarrow as pa
 from tandem.views.source.event import Event, Field, any_field, event_fields
 from tandem.views.source.fields.numbers import decimal_of_text, integer_of
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.fields.rfc3339 import cut, may_have_further_digits
+from tandem.views.source.fields.rfc3339 import FURTHER_DIGITS, cut
 from tandem.views.source.fields.time_reader import ReadTime, is_time, time_reader
 
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _TEXT: Final = msgspec.json.Decoder(str)
+_FURTHER_DIGITS: Final = re.compile(FURTHER_DIGITS.encode())
 _DETAIL_CHARACTERS: Final = 40
 _LONG: Final = 19
 """From this number of digits on, integers are not parsed as such: Python refuses those of thousands of digits."""
@@ -164,7 +165,7 @@ def _cut_leaf(field: Field) -> Rewrite | None:
 
 
 def _cut_text(value: bytes) -> bytes:
-    return msgspec.json.encode(cut(_TEXT.decode(value))) if may_have_further_digits(value) else value
+    return msgspec.json.encode(cut(_TEXT.decode(value))) if _FURTHER_DIGITS.search(value) else value
 
 
 def _value_leaf(field: Field) -> Rewrite | None:

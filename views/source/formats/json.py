@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
-from itertools import chain
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -27,17 +26,16 @@ from tandem.views.definition_text import call
 from tandem.views.source.event import Event, Field, event_fields
 from tandem.views.source.fields.aliases import json_decode
 from tandem.views.source.fields.named_fields import fields_to_unnest, named_fields
-from tandem.views.source.fields.numbers import places_of_odd_decimals
+from tandem.views.source.fields.numbers import ODD_DECIMAL
 from tandem.views.source.fields.reasons import Reject, misfit
-from tandem.views.source.fields.rfc3339 import places_of_further_digits
+from tandem.views.source.fields.rfc3339 import FURTHER_DIGITS
 from tandem.views.source.fields.text_values import without_mark
 from tandem.views.source.fields.time_reader import is_time
 from tandem.views.source.fields.times import cut_in_json, has_maps, value_readers, values_in_json
 from tandem.views.source.format import Listed, Parse, Searched, Unnest, Unnested
+from tandem.views.source.formats.json_search import MAX_DEPTH, searches, strict_searches
 from tandem.views.source.formats.repeated_keys import check_keys, check_maps, check_object
 from tandem.views.source.formats.schema_registry import FromRegistry, Kind, SchemaFrame, check_address
-
-MAX_DEPTH = 128
 
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _DAMAGED = re.compile("[\udc80-\udcff]")
@@ -47,6 +45,7 @@ _ESCAPE = re.compile(
 """Any escape; the group has that of a lone surrogate."""
 _MARKS: Final = ((b"?", rb"\ue000"), (b"!", rb"\ue001"))
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ODD_DECIMAL: Final = re.compile(ODD_DECIMAL.encode())
 _ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _PLAIN_KEY = re.compile(r'[^"/\\\x00-\x1f\x7f-\x9f]+')
 """A key that JSON writes in one way, unless it writes `\\u`."""
@@ -58,26 +57,7 @@ class Json:
 
     def parser(self, event: type[Event]) -> Parse:
         """A function from one value to one event; unknown fields are ignored, whatever their values."""
-        fields = event_fields(event)
-        decode = json_decode(event)
-        keys, colons = frozenset(_keys(fields)), _colons(fields)
-        read, cut = values_in_json(event), cut_in_json(event)
-        maps = event if has_maps(fields) else None
-        any_form = strict(lambda value: decode(read(value)), keys, _colons(fields, in_time=0), maps=maps)
-        if any(map(_has_notation, fields)):
-            return any_form
-        # Nearly all times and numbers are written as msgspec reads them, in passing; other forms cost a second look.
-        plain = strict(decode, keys, colons, otherwise=any_form, maps=maps)
-        if not value_readers(event):
-            return plain
-        times = strict(lambda value: decode(cut(value)), keys, colons, otherwise=any_form, maps=maps)
-        if not any(map(_has_decimals, fields)):
-            return Searched(times, plain, places_of_further_digits)
-
-        def parse(value: bytes) -> Any:
-            return times(value) if next(places_of_odd_decimals(value), None) is None else any_form(value)
-
-        return Searched(parse, plain, lambda values: chain(places_of_further_digits(values), places_of_odd_decimals(values)))
+        return _parser(event, alone=True)
 
     def listed(self, event: type[Event]) -> Listed:
         """Values that are an array of such objects, each of which is read as if it were alone."""
@@ -97,7 +77,7 @@ class Json:
                     raise reject from None
                 return list(_places(value, undamaged, parts))
 
-        return Listed(split, self.parser(event))
+        return Listed(split, _parser(event, alone=False))
 
     def unnest(self, event: type[Event], place: Unnest) -> Listed:
         """Values that are an object with an array or object in the place of a field; each event is read as if it were alone."""
@@ -138,6 +118,46 @@ def json(registry: str | None = None) -> Json | JsonFromRegistry:
     With the address of a schema `registry`, values begin with the id of their schema, or a header has it.
     """
     return JSON if registry is None else JsonFromRegistry(check_address("json", registry))
+
+
+def _parser(event: type[Event], *, alone: bool) -> Parse:
+    """A function from one value to one event; values of a batch are searched together if they are objects that stand `alone`."""
+    fields = event_fields(event)
+    decode = json_decode(event)
+    keys, colons = frozenset(_keys(fields)), _colons(fields)
+    read, cut = values_in_json(event), cut_in_json(event)
+    maps = event if has_maps(fields) else None
+    any_form = strict(lambda value: decode(read(value)), keys, _colons(fields, in_time=0), maps=maps)
+    if any(map(_has_notation, fields)):
+        return any_form
+    # Nearly all times and numbers are written as msgspec reads them, in passing; other forms cost a second look.
+    plain = strict(decode, keys, colons, otherwise=any_form, maps=maps)
+    parse, odd = plain, []
+    if value_readers(event):
+        parse = strict(lambda value: decode(cut(value)), keys, colons, otherwise=any_form, maps=maps)
+        odd = [FURTHER_DIGITS]
+    if any(map(_has_decimals, fields)):
+        parse = _unless(_ODD_DECIMAL, parse, any_form)
+        odd.append(ODD_DECIMAL)
+    if not alone or maps is not None or not all(map(_PLAIN_KEY.fullmatch, keys)):
+        return Searched(parse, plain, searches("|".join(odd))) if odd else plain
+    return Searched(parse, _quick(decode, parse), strict_searches(keys, odd))
+
+
+def _unless(pattern: re.Pattern[bytes], parse: Parse, otherwise: Parse) -> Parse:
+    return lambda value: otherwise(value) if pattern.search(value) else parse(value)
+
+
+def _quick(decode: Callable[[bytes], Any], parse: Parse) -> Parse:
+    """The `decode` of msgspec for values of which a search has shown that it reads them right or not at all."""
+
+    def read(value: bytes) -> Any:
+        try:
+            return decode(value)
+        except msgspec.MsgspecError:
+            return parse(value)
+
+    return read
 
 
 def _unnest(keys: frozenset[str], several: Field, closed: bool, value: bytes) -> Unnested:  # noqa: FBT001  partial gives it

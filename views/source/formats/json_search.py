@@ -1,0 +1,57 @@
+"""A search in all JSON values of a batch for what msgspec would not read as this platform does.
+
+Arrow's RE2 searches five times as fast as Python's `re`, and needs no call for each value.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+MAX_DEPTH = 128
+
+Search = Callable[[pa.Array], pa.Array]
+"""From binary values to a boolean for each: whether it has to be looked at by itself."""
+
+_TOO_DEEP = rf"(?:[\[{{][^\[{{]*){{{MAX_DEPTH + 1}}}"
+_ESCAPED_CHARACTER = r"\\u"
+_NOT_ASCII = r"[\x80-\xff]"
+_KEYS_OF_A_SEARCH = 3
+"""With more keys, values that order them at random are slow: RE2 has a state for each set of keys that it has seen."""
+
+
+def searches(pattern: str) -> Search:
+    """The search for a regular expression of bytes."""
+    return lambda values: pc.match_substring_regex(values, pattern)
+
+
+def strict_searches(keys: Iterable[str], patterns: Sequence[str]) -> Search:
+    """The search for these patterns, and for what strict JSON refuses or reads with care.
+
+    That is a value that is not UTF-8, that is nested too deep, that writes a character as an escape or one of `keys` twice.
+    """
+    wanted = ["|".join([*patterns, _ESCAPED_CHARACTER, _TOO_DEEP])]
+    repeated = [_twice(key) for key in sorted(keys)]
+    wanted += ["|".join(repeated[start : start + _KEYS_OF_A_SEARCH]) for start in range(0, len(repeated), _KEYS_OF_A_SEARCH)]
+
+    def search(values: pa.Array) -> pa.Array:
+        marked = pc.match_substring_regex(values, wanted[0])
+        for pattern in wanted[1:] if _is_utf8(values) else [*wanted[1:], _NOT_ASCII]:
+            marked = pc.or_(marked, pc.match_substring_regex(values, pattern))
+        return marked
+
+    return search
+
+
+def _twice(key: str) -> str:
+    written = re.escape(f'"{key}"')
+    return f"{written}(?s:.*){written}"
+
+
+def _is_utf8(values: pa.Array) -> bool:
+    try:
+        values.cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
