@@ -16,7 +16,6 @@ Search = Callable[[pa.Array], pa.Array]
 
 _TOO_DEEP = rf"(?:[\[{{][^\[{{]*){{{MAX_DEPTH + 1}}}"
 _ESCAPED_CHARACTER = r"\\u"
-_NOT_ASCII = r"[\x80-\xff]"
 _KEYS_OF_A_SEARCH = 3
 """With more keys, values that order them at random are slow: RE2 has a state for each set of keys that it has seen."""
 
@@ -29,7 +28,7 @@ def searches(pattern: str) -> Search:
 def strict_searches(keys: Iterable[str], patterns: Sequence[str]) -> Search:
     """The search for these patterns, and for what strict JSON refuses or reads with care.
 
-    That is a value that is not UTF-8, that is nested too deep, that writes a character as an escape or one of `keys` twice.
+    That is a value that is nested too deep, that writes a character as an escape or one of `keys` twice.
     """
     wanted = ["|".join([*patterns, _ESCAPED_CHARACTER, _TOO_DEEP])]
     repeated = [_twice(key) for key in sorted(keys)]
@@ -37,7 +36,7 @@ def strict_searches(keys: Iterable[str], patterns: Sequence[str]) -> Search:
 
     def search(values: pa.Array) -> pa.Array:
         marked = pc.match_substring_regex(values, wanted[0])
-        for pattern in wanted[1:] if _is_utf8(values) else [*wanted[1:], _NOT_ASCII]:
+        for pattern in wanted[1:]:
             marked = pc.or_(marked, pc.match_substring_regex(values, pattern))
         return marked
 
@@ -47,11 +46,3 @@ def strict_searches(keys: Iterable[str], patterns: Sequence[str]) -> Search:
 def _twice(key: str) -> str:
     written = re.escape(f'"{key}"')
     return f"{written}(?s:.*){written}"
-
-
-def _is_utf8(values: pa.Array) -> bool:
-    try:
-        values.cast(pa.string())
-    except pa.ArrowInvalid:
-        return False
-    return True

@@ -44,7 +44,9 @@ TIMES = st.one_of(
 PRICES = st.one_of(
     st.decimals(-(10**9), 10**9, places=2).map(str), st.sampled_from(["1_000", " 1", "1 ", "NaN", "٣", "-", "1e2", 5, 1.25])
 )
-NOTES = st.one_of(st.none(), st.text(max_size=8), st.sampled_from(['"at":', "\\u0041", ".1234567", '"1_0"', "\ud800", "é"]))
+NOTES = st.one_of(
+    st.none(), st.text(max_size=8), st.sampled_from(['"at":', "\\u0041", ".1234567", "mark", "mark", '"1_0"', "\ud800", "é"])
+)
 MEMBERS = st.lists(
     st.one_of(
         st.tuples(st.just("at"), TIMES),
@@ -70,7 +72,20 @@ def values(draw: st.DrawFn) -> bytes:
         for key, value in members
     )
     value = ("{" + ",".join(pairs) + "}").encode(errors="surrogatepass")
-    return value.replace(*draw(st.sampled_from([(b"", b""), (b"city", b"ci\\u0074y"), (b"a", b"\xe9"), (b"}", b"")])))
+    return value.replace(
+        *draw(
+            st.sampled_from(
+                [
+                    (b"", b""),
+                    (b"city", b"ci\\u0074y"),
+                    (b"mark", b"\xe9"),
+                    (b"mark", b"\xed\xa0\x80"),
+                    (b"mark", b"\xc0\x80"),
+                    (b"}", b""),
+                ]
+            )
+        )
+    )
 
 
 @given(st.lists(st.one_of(values(), st.binary(max_size=8)), min_size=1, max_size=8))
