@@ -154,7 +154,7 @@ def _quick(decode: Callable[[bytes], Any], parse: Parse) -> Parse:
     def read(value: bytes) -> Any:
         try:
             return decode(value)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             return parse(value)
 
     return read

@@ -108,3 +108,13 @@ def test_depth_is_counted_to_the_bound() -> None:
     assert isinstance(PARSER, Searched)
     array = pa.array([b"[" * depth for depth in (MAX_DEPTH, MAX_DEPTH + 1)], pa.binary())
     assert PARSER.search(array).to_pylist() == [False, True]
+
+
+@pytest.mark.parametrize("damage", [b"\xe9", b"\xed\xa0\x80", b"\xc0\x80", b"\xf5\x80\x80\x80", b"\xe2\x82"])
+@pytest.mark.parametrize("place", [b'"Rome"', b'"unread"', b'"key":1', b'"deep":[{"a":"b"}]'])
+def test_damaged_texts_are_read_alike(damage: bytes, place: bytes) -> None:
+    value = b'{"at":"2026-11-01T08:00:00Z","price":"1.00","city":"Rome","other":"unread","key":1,"deep":[{"a":"b"}]}'
+    value = value.replace(place, place[:-1].rstrip(b'"}]1:') + damage + place[len(place[:-1].rstrip(b'"}]1:')) :])
+    assert isinstance(PARSER, Searched)
+    parse = next(iter(PARSER.for_values(pa.array([value], pa.binary()))))
+    assert outcome(parse, value) == outcome(PARSER.parse, value)
