@@ -41,7 +41,7 @@ _TRUTH = {"true": True, "1": True, "false": False, "0": False}
 _NUMBERS: dict[Any, Read] = {
     pa.int64(): integer_of_text,
     pa.float64(): float_of_text,
-    pa.bool_(): lambda text: _TRUTH.get(text.lower(), text),
+    pa.bool_(): lambda text: msgspec.convert(_TRUTH.get(text.lower(), text), bool),
     Decimal: decimal_of_text,
 }
 _SWAPPED = str.maketrans(",.", ".,")
@@ -101,19 +101,23 @@ def _by_type(field: Field, decimal: str) -> Read:
     if is_time(field):
         return time_reader(field)
     number = _NUMBERS.get(Decimal if field.type is Decimal else field.arrow)
-    convert = partial(msgspec.convert, type=field.type)
+    read = partial(msgspec.convert, type=field.type) if number is None else number
+    if number is not None and decimal != ".":
+        read = _with_comma(number)
 
     def value(text: str) -> Any:
         try:
-            if number is None:
-                return convert(text)
-            return convert(number(text if decimal == "." else text.translate(_SWAPPED)))
+            return read(text)
         except msgspec.ValidationError as error:
             raise Reject(misfit(error).reason, f"field {field.key}: {error}: {_start(text)}") from error
         except Reject as reject:
             raise Reject(reject.reason, f"field {field.key}: {reject.detail}: {_start(text)}") from reject
 
     return value
+
+
+def _with_comma(number: Read) -> Read:
+    return lambda text: number(text.translate(_SWAPPED))
 
 
 def _start(text: str) -> str:

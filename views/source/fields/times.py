@@ -243,6 +243,11 @@ def value_readers(event: type[Event]) -> Readers:
     return _readers(event_fields(event))
 
 
+def value_reader(field: Field) -> ReadTime | None:
+    """The reader of one field's parsed values; None if they stay as they are."""
+    return _by_value(field) if _has_reader(field) else None
+
+
 def _readers(fields: Sequence[Field]) -> Readers:
     return {field.key: _by_value(field) for field in fields if _has_reader(field)}
 

@@ -1,8 +1,9 @@
 """What the decoder of Protocol Buffers needs Google's protobuf for: the described message type, and events from its messages."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from functools import cache, partial
+from operator import attrgetter
 from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -15,8 +16,9 @@ from tandem.views.errors import DefinitionError, listed
 from tandem.views.instant import EPOCH
 from tandem.views.source.event import Event, Field
 from tandem.views.source.fields.clock_values import clock_time
-from tandem.views.source.fields.named_fields import Kind, built, fields_to_unnest, item_values, named_fields, takes
+from tandem.views.source.fields.named_fields import Kind, builder, fields_to_unnest, item_values, named_fields, takes
 from tandem.views.source.fields.reasons import Reject
+from tandem.views.source.fields.times import value_reader
 from tandem.views.source.format import Listed, Parse, Unnest
 
 Read = Callable[[Any], Any]
@@ -56,7 +58,8 @@ def parser(event: type[Event], descriptor: bytes, name: str) -> Parse:
     Raises DefinitionError for an invalid descriptor, an unknown type, or if messages lack what the event type needs.
     """
     read = _reader(named_fields(event, "a message"), descriptor, name, event.__name__)
-    return lambda value: built(event, read(value))
+    build = builder(event, texts=False)  # `_single` reads the texts
+    return lambda value: build(read(value))
 
 
 def unnest(event: type[Event], place: Unnest, descriptor: bytes, name: str) -> Listed:
@@ -64,7 +67,7 @@ def unnest(event: type[Event], place: Unnest, descriptor: bytes, name: str) -> L
     named_fields(event, "a message")
     fields, several = fields_to_unnest(event, place)
     read = _reader(fields, descriptor, name, event.__name__)
-    return Listed(lambda value: item_values(read(value), several), partial(built, event))
+    return Listed(lambda value: item_values(read(value), several), builder(event, texts=False))
 
 
 def _reader(fields: tuple[Field, ...], descriptor: bytes, name: str, place: str) -> Callable[[bytes], dict[str, Any]]:
@@ -159,20 +162,26 @@ def _described(descriptor: bytes, message: str) -> Any:
 def _message(fields: tuple[Field, ...], described: Descriptor, place: str) -> Read:
     """The function from a message to its fields' values by key."""
     there = described.fields_by_name
+    same: dict[str, str] = {}
+    """The names in the message of fields whose values need nothing more, by key."""
     parts = []
     for field in fields:
         inside = f"{place}.{field.name}"
         if field.key in there:
             sent = there[field.key]
-            parts.append(
-                (field.key, sent.name, sent.has_presence, field.required and field.optional, _value(field, sent, inside))
-            )
+            value = _value(field, sent, inside)
+            if value is _unchanged and not sent.has_presence:
+                same[field.key] = sent.name
+            else:
+                parts.append((field.key, sent.name, sent.has_presence, field.required and field.optional, value))
         elif field.required:
             have = listed(field.key, there.keys())
             raise DefinitionError(f"{inside}: message {described.full_name} has no field {field.key!r}; fields: {have}")
 
+    keys, get = tuple(same), _getter(same.values())
+
     def read(message: Any) -> dict[str, Any]:
-        values = {}
+        values = dict(zip(keys, get(message), strict=True))
         for key, name, may_be_absent, null, value in parts:
             if not may_be_absent or message.HasField(name):
                 values[key] = value(getattr(message, name))
@@ -181,6 +190,13 @@ def _message(fields: tuple[Field, ...], described: Descriptor, place: str) -> Re
         return values
 
     return read
+
+
+def _getter(names: Collection[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """The function from a message to its fields of these names."""
+    if len(names) < 2:
+        return lambda message: tuple(getattr(message, name) for name in names)
+    return attrgetter(*names)
 
 
 def _value(field: Field, sent: FieldDescriptor, place: str) -> Read:
@@ -220,8 +236,12 @@ def _single(field: Field, sent: FieldDescriptor, place: str) -> Read:
         return partial(_READS[described.full_name], field.key)
     if sent.enum_type is not None:
         names = {number: value.name for number, value in sent.enum_type.values_by_number.items()}
-        return lambda number: _name(field.key, number, names)
-    return lambda value: value
+        return partial(_name, field.key, names)
+    return value_reader(field) or _unchanged
+
+
+def _unchanged(value: Any) -> Any:
+    return value
 
 
 def _kind(sent: FieldDescriptor) -> Kind | None:
@@ -240,7 +260,7 @@ def _misfit(field: Field, sent: FieldDescriptor, place: str) -> DefinitionError:
     )
 
 
-def _name(key: str, number: int, names: dict[int, str]) -> str:
+def _name(key: str, names: dict[int, str], number: int) -> str:
     if number not in names:
         raise Reject("invalid_value", f"field {key}: the enum has no value {number}")
     return names[number]

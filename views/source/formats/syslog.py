@@ -41,7 +41,7 @@ import pyarrow as pa
 from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.event import TIMESTAMP, Event, Field
-from tandem.views.source.fields.named_fields import built
+from tandem.views.source.fields.named_fields import builder
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.fields.text_values import check_text, text_fields, with_damage, without_mark
 from tandem.views.source.fields.time_reader import refuse_notation
@@ -128,6 +128,7 @@ class Syslog:
         time = _time if self.zone is None else partial(_time_in_zone, zone=self.zone, year=self.year)
         wanted = [(field.key, _GROUPS.get(field.key, field.key), _take(field, time)) for field in fields if field.key in _TYPES]
         parts = _PARTS if self.structured else _WITHOUT_STRUCTURED
+        build = builder(event, texts=False)  # the messages' times are read here
         matching = re.compile(" ".join(parts.values()) + _REST, _FLAGS).fullmatch
 
         def parse(value: bytes, timestamp: datetime | None = None) -> Any:
@@ -147,7 +148,7 @@ class Syslog:
             if damage:
                 for key, group, _ in wanted:
                     check_text(key, match[group])
-            return built(event, {key: take(match, timestamp) for key, _, take in wanted})
+            return build({key: take(match, timestamp) for key, _, take in wanted})
 
         return parse
 
@@ -195,18 +196,23 @@ def _take(field: Field, time: Take) -> Take:
     empty = {"message": "", "structured": "{}"}.get(name)
     read = _READS.get(field.key, str)
 
-    def take(match: re.Match[str] | Parts, timestamp: datetime | None) -> Any:
-        text = match[name]
-        if text is None or (text == _NIL and name != "message"):
-            if field.optional:
-                return None
-            if text is None and empty is None:
-                raise Reject("missing_field", f"the message has no {field.key}")
-        if name == "time":
-            return time(match, timestamp)
+    def missing(text: str | None) -> Any:
+        if field.optional:
+            return None
+        if text is None and empty is None:
+            raise Reject("missing_field", f"the message has no {field.key}")
         return empty if text is None else read(text)
 
-    return take
+    def take(match: re.Match[str] | Parts, _: datetime | None) -> Any:
+        text = match[name]
+        if text is None or (text == _NIL and name != "message"):
+            return missing(text)
+        return read(text)
+
+    def take_time(match: re.Match[str] | Parts, timestamp: datetime | None) -> Any:
+        return None if field.optional and match[name] in (None, _NIL) else time(match, timestamp)
+
+    return take_time if name == "time" else take
 
 
 def _line(value: bytes) -> bytes:
@@ -258,7 +264,7 @@ def _structured(text: str) -> str:
             raise Reject("repeated_key", f"structured data {name!r} occurs twice in one message")
         elements[name] = {}
         for key, value in _PARAMETER.findall(parameters):
-            elements[name].setdefault(key, []).append(_ESCAPED.sub(r"\1", value))
+            elements[name].setdefault(key, []).append(_ESCAPED.sub(r"\1", value) if "\\" in value else value)
     return msgspec.json.encode(elements).decode()
 
 
