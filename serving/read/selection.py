@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from tandem.ledger.log.positions import Position
 from tandem.serving.read.window_zone import clocks, zone_name
 from tandem.views.arrow import python_values
-from tandem.views.arrow.python_values import exact_decimal
+from tandem.views.arrow.python_values import exact_decimals
 from tandem.views.errors import TandemError, listed
 from tandem.views.instant import EPOCH
 from tandem.views.source.event import TIMESTAMP
@@ -265,7 +265,7 @@ def _scalar(view: View, name: str, value: object) -> pa.Scalar:
         return value
     try:
         if isinstance(value, Decimal) and pa.types.is_decimal(kind):
-            value = exact_decimal(value, kind)
+            value = exact_decimals(kind)(value)
         scalar = python_values.scalar(value, kind)
     except (pa.ArrowException, TypeError, ValueError, ArithmeticError):
         raise _misfit(view, name, repr(value), kind) from None
@@ -290,7 +290,7 @@ def _parse(view: View, name: str, text: str, kind: pa.DataType) -> pa.Scalar:
         if pa.types.is_integer(kind) and not text.removeprefix("-").isdecimal():  # Arrow reads 0x10 as 16
             raise _misfit(view, name, repr(text), kind)
         if pa.types.is_decimal(kind):
-            return python_values.scalar(exact_decimal(Decimal(text), kind), kind)
+            return python_values.scalar(exact_decimals(kind)(Decimal(text)), kind)
         return python_values.scalar(text, pa.string()).cast(kind)
     except (pa.ArrowException, ArithmeticError, ValueError, BadSelection):
         raise _misfit(view, name, repr(text), kind) from None

@@ -5,7 +5,7 @@ pandas is installed, which a command that decodes ten lines would spend on nothi
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, DecimalException, Inexact, InvalidOperation
 from functools import cache
 from importlib.abc import MetaPathFinder
@@ -27,31 +27,31 @@ def scalar(value: Any, arrow: pa.DataType) -> pa.Scalar:
     return pa.scalar(value, arrow)
 
 
-def exact_decimal(value: Decimal, arrow: pa.Decimal128Type) -> Decimal:
-    """The value with the type's scale and all its digits; raises ArithmeticError if it has more or is not finite.
+def exact_decimals(arrow: pa.Decimal128Type) -> Callable[[Decimal], Decimal]:
+    """The function from a decimal to the same in the type's scale; it raises ArithmeticError for more digits or NaN.
 
     Every decimal from outside passes here before Arrow sees it. Arrow looks up the power of ten for a negative exponent
     without a bound: it made 0 of 1E-77, and 1E-99999999 ended the process.
     """
-    return _quantize(value, *_scaled(arrow.precision, arrow.scale, (InvalidOperation, Inexact)))
+    return _scaled(arrow.precision, arrow.scale, (InvalidOperation, Inexact))
 
 
-def round_decimal(value: Decimal, arrow: pa.Decimal128Type) -> Decimal:
-    """The value with the type's scale, half to even; raises ArithmeticError if it is too large or not finite."""
-    return _quantize(value, *_scaled(arrow.precision, arrow.scale, (InvalidOperation,)))
-
-
-def _quantize(value: Decimal, scale: Decimal, arithmetic: Context) -> Decimal:
-    if not value.is_finite():
-        raise InvalidOperation(f"{value} is not finite")
-    return value.quantize(scale, context=arithmetic)
+def rounded_decimals(arrow: pa.Decimal128Type) -> Callable[[Decimal], Decimal]:
+    """The function from a decimal to the nearest in the type's scale, half to even; it raises ArithmeticError beyond the type."""
+    return _scaled(arrow.precision, arrow.scale, (InvalidOperation,))
 
 
 @cache
-def _scaled(precision: int, scale: int, traps: tuple[type[DecimalException], ...]) -> tuple[Decimal, Context]:
-    """A number with the scale, and the arithmetic in which what the type does not hold is an error."""
+def _scaled(precision: int, scale: int, traps: tuple[type[DecimalException], ...]) -> Callable[[Decimal], Decimal]:
     arithmetic = Context(precision, ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=list(traps))
-    return Decimal((0, (1,), -scale)), arithmetic
+    unit = Decimal((0, (1,), -scale))
+
+    def convert(value: Decimal) -> Decimal:
+        if not value.is_finite():
+            raise InvalidOperation(f"{value} is not finite")
+        return value.quantize(unit, None, arithmetic)
+
+    return convert
 
 
 class _NoPandas(MetaPathFinder):

@@ -15,7 +15,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tandem.views.arrow.python_values import array, exact_decimal, round_decimal, scalar
+from tandem.views.arrow.python_values import array, exact_decimals, rounded_decimals, scalar
 from tandem.views.source.event import Field
 from tandem.views.source.fields.clock_values import column_value
 from tandem.views.source.fields.reasons import Reject
@@ -84,7 +84,7 @@ def _convert_present(field: Field) -> Convert | None:
     if field.type in CLOCKS:
         return column_value
     if field.type is Decimal:
-        return lambda value: _in_scale(field, value)
+        return _decimals(field)
     if field.type is UUID:
         return str
     if isinstance(field.type, type) and issubclass(field.type, enum.Enum):
@@ -128,15 +128,20 @@ def _finite(field: Field, value: float) -> float:
     return value + 0.0
 
 
-def _in_scale(field: Field, value: Any) -> Any:
-    """The decimal with the digits of its column: all that it has, or rounded if the field says so."""
-    if not isinstance(value, Decimal):  # in an event of a user's test: Arrow takes only integers
-        return value
-    try:
-        return exact_decimal(value, field.arrow) if field.rounding is None else round_decimal(value, field.arrow)
-    except ArithmeticError:
-        digits = f"{field.arrow.precision} digits, {field.arrow.scale} of them after the point"
-        raise Reject("out_of_range", f"field {field.name} is not a finite decimal of {digits}") from None
+def _decimals(field: Field) -> Convert:
+    """The function from a decimal to the same with the digits of its column: all that it has, or rounded if the field says so."""
+    in_scale = exact_decimals(field.arrow) if field.rounding is None else rounded_decimals(field.arrow)
+
+    def convert(value: Any) -> Any:
+        if not isinstance(value, Decimal):  # in an event of a user's test: Arrow takes only integers
+            return value
+        try:
+            return in_scale(value)
+        except ArithmeticError:
+            digits = f"{field.arrow.precision} digits, {field.arrow.scale} of them after the point"
+            raise Reject("out_of_range", f"field {field.name} is not a finite decimal of {digits}") from None
+
+    return convert
 
 
 def _zoned(field: Field, value: datetime) -> datetime:

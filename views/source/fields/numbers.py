@@ -18,14 +18,13 @@ ODD_DECIMAL: Final = r'"[0-9+.eE-]*[ _\\\x80-\xff][0-9a-fA-Fnrtu+._ \\\x80-\xff-
 """The regular expression of bytes of JSON that may be a text that Python's Decimal reads and that is not a number here."""
 
 _NUMBER: Final = re.compile(NUMBER, re.ASCII)
-_SHORT_INTEGER: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _LONGEST: Final = 19
 """The digits of the longest integer of 64 bits."""
 
 
 def integer_of_text(text: str) -> int:
     """The integer that a text writes, also as 5.0 or 1e3. Raises Reject."""
-    return int(text) if _SHORT_INTEGER.fullmatch(text) else integer_of(decimal_of_text(text))
+    return int(text) if len(text) < _LONGEST and text.isdigit() and text.isascii() else integer_of(decimal_of_text(text))
 
 
 def integer_of(number: Decimal | float) -> int:
