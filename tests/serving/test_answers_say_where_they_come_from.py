@@ -49,6 +49,7 @@ def test_the_document_equals_the_output_of_query(world: World) -> None:
             "layer": "merged",
             "publication": 2,
             "release": 1,
+            "live": True,
             "fingerprint": world.live.views["inverse"].fingerprint,
             "batch_version": 1,
             "cut": {"T": {"0": 6}},
