@@ -12,6 +12,7 @@
 | time      | "2026-11-01T00:00:00Z", with microseconds where it has any |
 | list      | [1, 2], each as its kind says                              |
 | struct    | {"0.5": 1.0, "0.99": 2.0}, each as its kind says           |
+| map       | {"a": 1}, each as its kind says; in events, not in answers |
 """
 
 from base64 import b64encode
@@ -137,6 +138,12 @@ def written(column: pa.Array, field: pa.Field) -> Values:
         return _lists(column, field.type)
     if pa.types.is_struct(field.type):
         return _structs(column, field.type)
+    if pa.types.is_map(field.type):
+        pairs = pa.list_(pa.struct([pa.field("key", pa.string()), field.type.item_field]))
+        return [
+            None if row is None else {pair["key"]: pair[field.type.item_field.name] for pair in row}
+            for row in _lists(column.cast(pairs), pairs)
+        ]
     return _VALUES[_kind(field)](column)
 
 

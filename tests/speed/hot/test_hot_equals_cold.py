@@ -39,7 +39,9 @@ MINUTES = 600_000_000
 PARTITIONS = 2
 DEFINITIONS = """
 from datetime import datetime, timedelta
-from tandem import Event, Source, View, approx_quantiles, collect_set, count, count_distinct, count_window, first, hopping
+from decimal import Decimal
+from typing import Annotated
+from tandem import Event, Scale, Source, View, approx_quantiles, collect_set, count, count_distinct, count_window, first, hopping
 from tandem import last, maximum, mean, session, sliding_count_window, total, tumbling
 
 class Sale(Event):
@@ -47,19 +49,21 @@ class Sale(Event):
     at: datetime
     shop: str
     amount: int
+    price: Annotated[Decimal, Scale(1, rounding="half_even")]
+    tags: dict[str, int | None]
 
 sales = Source(topic="sales", event=Sale, event_time="at", identity=("id",), idle=timedelta.max)
 bare = Source(topic="sales", event=Sale, event_time="at", idle=timedelta.max)
 ever = Source(topic="sales", event=Sale, event_time="at", identity=("id",), identity_spans="any_time", idle=timedelta.max)
 
-n = {"n": count(), "sum": total("amount")}
+n = {"n": count(), "sum": total("amount"), "price": total("price"), "rounded": total("_rounded"), "tagged": total("tags['a']")}
 more = {**n, "mean": mean("amount"), "most": maximum("amount"), "ids": count_distinct("id", limit=9),
         "set": collect_set("amount", limit=8),
         "first": first("id"), "last": last("id"), "half": approx_quantiles("amount", (0.5,))}
 five, two = timedelta(minutes=5), timedelta(minutes=2)
 
 def views_of(source):
-    keys = {"shop": "shop"}
+    keys = {"shop": "shop", "tags": "cardinality(tags)"}
     return (
         View(source=source, keys=keys, window=tumbling(minutes=1), measures=more),
         View(source=source, keys=keys, measures=more, where="amount <> 3"),
@@ -104,7 +108,17 @@ def sale(number: int, *, again: int = 0) -> bytes:
     if number == 5:
         return b"no sale"
     at = START + timedelta(seconds=(number * 47 + again * 61) % 400)
-    return json.dumps({"id": number, "at": at.isoformat(), "shop": "ab"[number % 2], "amount": number * 3 % 5}).encode()
+    tags = {"a": number, "b": None, "ä": -number}
+    pairs = [*tags.items()][: number % 4]
+    sold = {
+        "id": number,
+        "at": at.isoformat(),
+        "shop": "ab"[number % 2],
+        "amount": number * 3 % 5,
+        "price": number * 0.125,
+        "tags": dict(reversed(pairs) if again % 2 else pairs),
+    }
+    return json.dumps(sold).encode()
 
 
 @dataclass
