@@ -36,7 +36,7 @@ def exact_decimals(arrow: pa.Decimal128Type) -> Callable[[Decimal], Decimal]:
     return _scaled(arrow.precision, arrow.scale, (InvalidOperation, Inexact))
 
 
-def rounded_decimals(arrow: pa.Decimal128Type) -> Callable[[Decimal], Decimal]:
+def nearest_decimals(arrow: pa.Decimal128Type) -> Callable[[Decimal], Decimal]:
     """The function from a decimal to the nearest in the type's scale, half to even; it raises ArithmeticError beyond the type."""
     return _scaled(arrow.precision, arrow.scale, (InvalidOperation,))
 

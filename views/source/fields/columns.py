@@ -15,7 +15,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tandem.views.arrow.python_values import array, exact_decimals, rounded_decimals, scalar
+from tandem.views.arrow.python_values import array, exact_decimals, nearest_decimals, scalar
 from tandem.views.source.event import Field
 from tandem.views.source.fields.clock_values import column_value
 from tandem.views.source.fields.reasons import Reject
@@ -130,7 +130,7 @@ def _finite(field: Field, value: float) -> float:
 
 def _decimals(field: Field) -> Convert:
     """The function from a decimal to the same with the digits of its column: all that it has, or rounded if the field says so."""
-    in_scale = exact_decimals(field.arrow) if field.rounding is None else rounded_decimals(field.arrow)
+    in_scale = exact_decimals(field.arrow) if field.rounding is None else nearest_decimals(field.arrow)
 
     def convert(value: Any) -> Any:
         if not isinstance(value, Decimal):  # in an event of a user's test: Arrow takes only integers

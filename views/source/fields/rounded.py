@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from tandem.views.arrow.python_values import array, rounded_decimals
+from tandem.views.arrow.python_values import array, nearest_decimals
 from tandem.views.source.event import Event, Field, any_field, event_fields
 
 ROUNDED: Final = "_rounded"
@@ -46,4 +46,4 @@ def _in_value(field: Field, value: Any) -> int:
         return sum(_in_value(field.items, item) for item in (value.values() if field.type is dict else value))
     if field.fields:
         return _in_struct([inner for inner in field.fields if rounds((inner,))], value)
-    return int(isinstance(value, Decimal) and rounded_decimals(field.arrow)(value) != value)
+    return int(isinstance(value, Decimal) and nearest_decimals(field.arrow)(value) != value)

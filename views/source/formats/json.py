@@ -33,8 +33,8 @@ from tandem.views.source.fields.text_values import without_mark
 from tandem.views.source.fields.time_reader import is_time
 from tandem.views.source.fields.times import cut_in_json, has_maps, value_readers, values_in_json
 from tandem.views.source.format import Listed, Parse, Searched, Unnest, Unnested
-from tandem.views.source.formats.json_search import MAX_DEPTH, searches, strict_searches
-from tandem.views.source.formats.repeated_keys import check_keys, check_maps, check_object
+from tandem.views.source.formats.json_checks.batch_search import MAX_DEPTH, searches, strict_searches
+from tandem.views.source.formats.json_checks.repeated_keys import check_keys, check_maps, check_object
 from tandem.views.source.formats.schema_registry import FromRegistry, Kind, SchemaFrame, check_address
 
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)

@@ -170,7 +170,7 @@ def _message(fields: tuple[Field, ...], described: Descriptor, place: str) -> Re
         if field.key in there:
             sent = there[field.key]
             value = _value(field, sent, inside)
-            if value is _unchanged and not sent.has_presence:
+            if value is _identity and not sent.has_presence:
                 same[field.key] = sent.name
             else:
                 parts.append((field.key, sent.name, sent.has_presence, field.required and field.optional, value))
@@ -237,10 +237,10 @@ def _single(field: Field, sent: FieldDescriptor, place: str) -> Read:
     if sent.enum_type is not None:
         names = {number: value.name for number, value in sent.enum_type.values_by_number.items()}
         return partial(_name, field.key, names)
-    return value_reader(field) or _unchanged
+    return value_reader(field) or _identity
 
 
-def _unchanged(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 

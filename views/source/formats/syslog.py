@@ -196,7 +196,7 @@ def _take(field: Field, time: Take) -> Take:
     empty = {"message": "", "structured": "{}"}.get(name)
     read = _READS.get(field.key, str)
 
-    def missing(text: str | None) -> Any:
+    def value_of_nil(text: str | None) -> Any:
         if field.optional:
             return None
         if text is None and empty is None:
@@ -206,7 +206,7 @@ def _take(field: Field, time: Take) -> Take:
     def take(match: re.Match[str] | Parts, _: datetime | None) -> Any:
         text = match[name]
         if text is None or (text == _NIL and name != "message"):
-            return missing(text)
+            return value_of_nil(text)
         return read(text)
 
     def take_time(match: re.Match[str] | Parts, timestamp: datetime | None) -> Any:

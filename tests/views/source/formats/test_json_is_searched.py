@@ -14,7 +14,7 @@ from tandem import Event, Scale
 from tandem.views.source.fields.reasons import Reject, refusal
 from tandem.views.source.format import Parse, Searched
 from tandem.views.source.formats.json import JSON
-from tandem.views.source.formats.json_search import MAX_DEPTH
+from tandem.views.source.formats.json_checks.batch_search import MAX_DEPTH
 
 
 class SearchedSale(Event):

@@ -1,0 +1,1 @@
+"""What JSON is checked for beyond what msgspec refuses."""
