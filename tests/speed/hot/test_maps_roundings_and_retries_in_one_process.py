@@ -117,7 +117,9 @@ def totals_of(rows: list[dict[str, Any]]) -> dict[tuple[str, str | None], tuple[
     }
 
 
-def answered(tables: Tables, layer_name: Any = None) -> dict[tuple[str, str | None], tuple[int, Fraction, Fraction | None, int]]:
+def answers_of(
+    tables: Tables, layer_name: Any = None
+) -> dict[tuple[str, str | None], tuple[int, Fraction, Fraction | None, int]]:
     reader = Reader(tables)
     reader.refresh()
     return totals_of(given(reader.answer("per_minute", **({"layer": layer_name} if layer_name else {}))).rows())
@@ -172,12 +174,12 @@ def test_every_path_counts_what_plain_python_counts(
     beside.step()
     assert (beside.position, beside.feed.mismatched) == (layer.end, 0)
     whole = expected(below(beside))
-    assert answered(layer.tables) == whole
+    assert answers_of(layer.tables) == whole
     layer.archive()
     live = layer.recompute()
     conflicts = len(contents(values)) - len(contents(values, "id"))
     assert (live.repaired, live.counts["sales"].conflicts) == ({"sales": 0}, conflicts)
-    assert answered(layer.tables, "batch") == whole
+    assert answers_of(layer.tables, "batch") == whole
 
     # What quarantine holds can be shown as events once the definitions read it.
     places = [(layer.topic.topic.id, number, at, None) for number, rows in layer.topic.rows.items() for at in range(len(rows))]
@@ -203,7 +205,7 @@ def test_every_path_counts_what_plain_python_counts(
     one_process.hot_stands_in(monkeypatch, other.broker)
     other.start()
     other.drain()
-    assert answered(other.tables) == expected([*values, *new])
+    assert answers_of(other.tables) == expected([*values, *new])
     other.archive()
     other.recompute()
-    assert answered(other.tables, "batch") == expected([*values, *new])
+    assert answers_of(other.tables, "batch") == expected([*values, *new])
