@@ -151,13 +151,13 @@ def _unless(pattern: re.Pattern[bytes], parse: Parse, otherwise: Parse) -> Parse
 def _quick(decode: Callable[[bytes], Any], parse: Parse) -> Parse:
     """The `decode` of msgspec for values of which a search has shown that it reads them right or not at all."""
 
-    def read(value: bytes) -> Any:
+    def decode_or_parse(value: bytes) -> Any:
         try:
             return decode(value)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return parse(value)
 
-    return read
+    return decode_or_parse
 
 
 def _unnest(keys: frozenset[str], several: Field, closed: bool, value: bytes) -> Unnested:  # noqa: FBT001  partial gives it
