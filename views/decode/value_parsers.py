@@ -54,9 +54,7 @@ def _unnest(event: type[Event], decoder: Decoder, unnest: Unnest) -> Listed:
     if not isinstance(decoder, RecordFormat):
         raise DefinitionError(f"unnest: the function {decoder.__name__} returns the list of events itself; leave unnest out")
     if not isinstance(decoder, NestedFormat):
-        raise DefinitionError(
-            f"unnest: {decoder} cannot unnest; json(), avro(schema=...) and protobuf(descriptor=...) can, without a registry"
-        )
+        raise DefinitionError(f"unnest: {decoder} cannot unnest; json(), avro() and protobuf() can")
     return decoder.unnest(event, unnest)
 
 

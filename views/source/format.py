@@ -111,7 +111,7 @@ Unnest = str | Entries
 
 
 @runtime_checkable
-class NestedFormat(Protocol):
+class NestedFormat(RecordFormat, Protocol):
     """A format whose values can hold lists and maps."""
 
     def unnest(self, event: type[Event], place: Unnest) -> Listed:

@@ -28,7 +28,7 @@ from tandem.views.errors import DefinitionError
 from tandem.views.source.event import Event, Field
 from tandem.views.source.fields.named_fields import builder, fields_to_unnest, item_values, named_fields
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.format import Listed, Parse, Unnest
+from tandem.views.source.format import Listed, NestedFormat, Parse, Unnest
 from tandem.views.source.formats.avro_skip import build_item, item_text
 from tandem.views.source.formats.schema_registry import FromRegistry, Kind, SchemaFrame, check_address
 
@@ -101,7 +101,7 @@ class AvroFromRegistry(FromRegistry):
 
         return Avro(canonical(text, f"schema {frame.id}"))
 
-    def check(self, event: type[Event]) -> None:
+    def check(self, event: type[Event], build: Callable[[NestedFormat], Any]) -> None:  # noqa: ARG002  the schemas alone say more
         """Raise DefinitionError if no record could give the event type's fields."""
         named_fields(event, "an Avro record")
 

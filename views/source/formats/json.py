@@ -32,7 +32,7 @@ from tandem.views.source.fields.rfc3339 import FURTHER_DIGITS
 from tandem.views.source.fields.text_values import without_mark
 from tandem.views.source.fields.time_reader import is_time
 from tandem.views.source.fields.times import cut_in_json, has_maps, value_readers, values_in_json
-from tandem.views.source.format import Listed, Parse, Searched, Unnest, Unnested
+from tandem.views.source.format import Listed, NestedFormat, Parse, Searched, Unnest, Unnested
 from tandem.views.source.formats.json_checks.batch_search import MAX_DEPTH, searches, strict_searches
 from tandem.views.source.formats.json_checks.repeated_keys import check_keys, check_maps, check_object
 from tandem.views.source.formats.schema_registry import FromRegistry, Kind, SchemaFrame, check_address
@@ -104,9 +104,9 @@ class JsonFromRegistry(FromRegistry):
         """The decoder of every schema."""
         return JSON
 
-    def check(self, event: type[Event]) -> None:
+    def check(self, event: type[Event], build: Callable[[NestedFormat], Any]) -> None:  # noqa: ARG002  the decoder has it
         """Raise DefinitionError as the decoder of JSON does."""
-        JSON.parser(event)
+        build(JSON)
 
     def __str__(self) -> str:
         return call("json", registry=self.registry)

@@ -19,15 +19,16 @@ a schema registry, and fetches descriptors from it (schema_registry.py).
 import base64
 import binascii
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError
 from tandem.views.source.event import Event
 from tandem.views.source.fields.named_fields import named_fields
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.format import Listed, Parse, Unnest
+from tandem.views.source.format import Listed, NestedFormat, Parse, Unnest
 from tandem.views.source.formats.schema_registry import FromRegistry, Kind, SchemaFrame, check_address
 
 _LENGTH: Final = re.compile(rb"[\x80-\xff]{0,4}[\x00-\x7f]")
@@ -88,11 +89,11 @@ class ProtobufFromRegistry(FromRegistry):
             raise Reject("schema", f"a {name} of schema {frame.id}; the source reads {self.message}")
         return Protobuf(descriptor, name)
 
-    def check(self, event: type[Event]) -> None:
+    def check(self, event: type[Event], build: Callable[[NestedFormat], Any]) -> None:
         """Raise DefinitionError if no message could give the event type's fields."""
         named_fields(event, "a message")
         if self.descriptor is not None and self.message is not None:
-            Protobuf(self.descriptor, self.message).parser(event)
+            build(Protobuf(self.descriptor, self.message))
 
     def __str__(self) -> str:
         return call("protobuf", registry=self.registry, message=self.message, descriptor=self.descriptor)

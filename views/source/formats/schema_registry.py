@@ -14,6 +14,7 @@ As Confluent's serializers write them:
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -21,7 +22,7 @@ from uuid import UUID
 from tandem.views.errors import DefinitionError
 from tandem.views.source.event import Event
 from tandem.views.source.fields.reasons import Reason, Reject
-from tandem.views.source.format import Listed, Parse, RecordFormat
+from tandem.views.source.format import Listed, NestedFormat, Parse, Unnest, Unnested
 
 Kind = Literal["AVRO", "PROTOBUF", "JSON"]
 """Types of schemas, in a registry's words."""
@@ -144,18 +145,17 @@ class FromRegistry:
         """The headers, which may have the schema's id."""
         return ("headers",)
 
-    def format_of(self, text: str, frame: SchemaFrame) -> RecordFormat:
+    def format_of(self, text: str, frame: SchemaFrame) -> NestedFormat:
         """The decoder of values without frames, of a fetched schema. Raises DefinitionError, Reject."""
         raise NotImplementedError
 
-    def check(self, event: type[Event]) -> None:
-        """Raise DefinitionError if the event type fits no schema."""
+    def check(self, event: type[Event], build: Callable[[NestedFormat], Any]) -> None:
+        """Raise DefinitionError if the event type fits no schema; `build` makes what reads it, of a decoder."""
         raise NotImplementedError
 
     def parser(self, event: type[Event]) -> Parse:
         """A function from one value and its headers to one event; raises DefinitionError if the event type fits no schema."""
-        self.check(event)
-        find = self._finder(lambda decoder: decoder.parser(event))
+        find = self._finder(event, lambda decoder: decoder.parser(event))
 
         def parse(value: bytes, headers: Any) -> Any:
             read, payload = find(value, headers)
@@ -165,17 +165,24 @@ class FromRegistry:
 
     def listed(self, event: type[Event]) -> Listed:
         """The lists that the schemas' decoders read; raises DefinitionError if the event type fits no schema."""
-        self.check(event)
-        find = self._finder(lambda decoder: decoder.listed(event))
+        return self._lists(event, lambda decoder: decoder.listed(event))
 
-        def split(value: bytes, headers: Any) -> list[_ListedPart]:
+    def unnest(self, event: type[Event], place: Unnest) -> Listed:
+        """The lists and maps in the place of a field; raises DefinitionError if the event type fits no schema."""
+        return self._lists(event, lambda decoder: decoder.unnest(event, place))
+
+    def _lists(self, event: type[Event], build: Callable[[NestedFormat], Listed]) -> Listed:
+        find = self._finder(event, build)
+
+        def split(value: bytes, headers: Any) -> Unnested:
             listed, payload = find(value, headers)
-            return [_ListedPart(listed, part) for part in listed.split(payload)]
+            return Unnested(listed.split(payload), partial(_ListedPart, listed))
 
         return Listed(split, lambda part: part.listed.parse(part.part), lambda part: part.listed.shown(part.part))
 
-    def _finder(self, build: Callable[[RecordFormat], Any]) -> Callable[[bytes, Any], tuple[Any, bytes]]:
+    def _finder(self, event: type[Event], build: Callable[[NestedFormat], Any]) -> Callable[[bytes, Any], tuple[Any, bytes]]:
         """The function from a value and its headers to what `build` makes for its schema, and the value without frame."""
+        self.check(event, build)
         schemas, message = dict(self.schemas), self.kind == "PROTOBUF"
         readers: dict[tuple[str, tuple[int, ...]], Any] = {}
         refused: dict[tuple[str, tuple[int, ...]], tuple[Reason, str]] = {}

@@ -1,9 +1,12 @@
 """A record names its schema before its value or in a header; what it names is read, and what it lacks is a reject."""
 
 import base64
+import json as plain
 from datetime import UTC, datetime
+from io import BytesIO
 from typing import Any
 
+import fastavro
 import pytest
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -16,7 +19,7 @@ from tandem.views.decode.schema_ids import dump_schemas, load_schemas, missing_s
 from tandem.views.errors import DefinitionError
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.formats.schema_registry import FetchedSchema, SchemaFrame, SchemaKey, frame_of
+from tandem.views.source.formats.schema_registry import FetchedSchema, Kind, SchemaFrame, SchemaKey, frame_of
 
 HOME = "http://127.0.0.1:8081"
 GUID = "7f1b9a64-0a1e-4a43-b9fb-3d4c7f0d5e11"
@@ -117,6 +120,43 @@ def test_a_message_type_that_cannot_be_read_rejects_no_other_of_its_schema() -> 
     assert (bad.startswith("schema 7: "), good) == (True, ["an order"] * 2)
     good, bad = outcomes(source, [order, note])
     assert (bad.startswith("schema 7: "), good) == (True, "an order")
+
+
+@pytest.mark.parametrize("kind", ["JSON", "AVRO", "PROTOBUF"])
+def test_a_list_in_a_value_of_a_registry_is_unnested(kind: Kind) -> None:
+    described = nested_descriptor()
+    pool = DescriptorPool()
+    pool.Add(described)
+    lines = {"at": "2026-11-01T00:00:00Z", "name": ["a", "b"]}
+    avro_schema = {
+        "type": "record",
+        "name": "Order",
+        "fields": [{"name": "at", "type": "string"}, {"name": "name", "type": {"type": "array", "items": "string"}}],
+    }
+    stream = BytesIO()
+    fastavro.schemaless_writer(stream, avro_schema, lines)
+    message = GetMessageClass(pool.FindMessageTypeByName("shop.Order"))(**lines)
+    content = FileDescriptorSet(file=[described]).SerializeToString()
+    decoder, text, value = {
+        "JSON": (json(registry=HOME), "{}", plain.dumps(lines).encode()),
+        "AVRO": (avro(registry=HOME), plain.dumps(avro_schema), stream.getvalue()),
+        "PROTOBUF": (protobuf(registry=HOME), base64.b64encode(content).decode(), b"\0" + message.SerializeToString()),
+    }[kind]
+    source = Source(topic="t", event=Item, event_time="at", decoder=decoder, unnest="name", max_events_per_record=3)
+    source = with_schemas(source, {SchemaKey(HOME, kind, "7"): FetchedSchema(kind, text)})
+    records = as_records(source, [b"\0\0\0\0\x07" + value], topic_id="t", offsets=range(1), at=datetime(2026, 11, 1, tzinfo=UTC))
+    done = decode(source, records)
+    assert (done.events["name"].to_pylist(), done.rejects.num_rows) == (["a", "b"], 0)
+
+
+def nested_descriptor() -> FileDescriptorProto:
+    """Order has a list of names."""
+    file = FileDescriptorProto(name="order.proto", package="shop", syntax="proto3")
+    order = file.message_type.add(name="Order")
+    labels = (FieldDescriptorProto.LABEL_OPTIONAL, FieldDescriptorProto.LABEL_REPEATED)
+    for number, (name, label) in enumerate(zip(("at", "name"), labels, strict=True), 1):
+        order.field.add(name=name, number=number, label=label, type=FieldDescriptorProto.TYPE_STRING)
+    return file
 
 
 def test_frames() -> None:
