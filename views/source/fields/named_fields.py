@@ -132,6 +132,14 @@ def takes(field: Field, kind: Kind | None) -> bool:
     return kind in _TAKES.get(field.type, by_value)
 
 
+def advice(kind: Kind | None) -> str:
+    """The end of a sentence about a field of another type: the types that take values of this kind."""
+    if kind == "local_timestamp":
+        return '; declare it as a datetime with a zone, such as Annotated[datetime, Zone("Europe/Berlin")]'
+    names = [each.__name__ for each, kinds in _TAKES.items() if kind in kinds]
+    return f"; declare it as {' or '.join(names)}" if names else ""
+
+
 def builder(event: type[Event], *, texts: bool) -> Callable[[Mapping[str, Any]], Any]:
     """`built` for one event type; without `texts` no value is the text of a time or decimal."""
     if texts and value_readers(event):

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.event import Field
-from tandem.views.source.fields.named_fields import Kind, takes
+from tandem.views.source.fields.named_fields import Kind, advice, takes
 from tandem.views.source.formats.avro_skip import after, block, branch_of, number, resolved, takes_no_bytes
 
 _KINDS: Final[dict[str, Kind]] = {
@@ -137,8 +137,9 @@ class Projector:
             read, kind = _leaf({**avro_type, "logicalType": None})
         if field.items is not None or field.fields or not takes(field, kind):
             written = avro_type.get("logicalType", avro_type["type"])
+            valid = advice(_leaf(avro_type)[1])
             raise DefinitionError(
-                f"{place}: {self.which} has this field as {written}, which is not what {field.arrow} is read from"
+                f"{place}: {self.which} has this field as {written}, which is not what {field.arrow} is read from{valid}"
             )
         self.texts = self.texts or field.notation is not None or (kind == "string" and field.type in (datetime, Decimal))
         if "name" in read:

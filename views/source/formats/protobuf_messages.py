@@ -16,7 +16,7 @@ from tandem.views.errors import DefinitionError, listed
 from tandem.views.instant import EPOCH
 from tandem.views.source.event import Event, Field
 from tandem.views.source.fields.clock_values import clock_time
-from tandem.views.source.fields.named_fields import Kind, builder, fields_to_unnest, item_values, named_fields, takes
+from tandem.views.source.fields.named_fields import Kind, advice, builder, fields_to_unnest, item_values, named_fields, takes
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.fields.times import value_reader
 from tandem.views.source.format import Listed, Parse, Unnest
@@ -255,8 +255,9 @@ def _kind(sent: FieldDescriptor) -> Kind | None:
 def _misfit(field: Field, sent: FieldDescriptor, place: str) -> DefinitionError:
     written = sent.message_type.full_name if sent.message_type is not None else _kind(sent)
     repeated = "repeated " if sent.is_repeated else ""
+    valid = advice(None if sent.is_repeated else _kind(sent))
     return DefinitionError(
-        f"{place}: field {sent.full_name} is {repeated}{written}, which is not what {field.arrow} is read from"
+        f"{place}: field {sent.full_name} is {repeated}{written}, which is not what {field.arrow} is read from{valid}"
     )
 
 

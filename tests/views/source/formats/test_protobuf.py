@@ -234,10 +234,13 @@ class Timeless(Event):
     ("event_type", "says"),
     [
         (Odd, "Odd.m: message shop.Order has no field 'm'; fields: "),
-        (Wrong, "Wrong.n: field shop.Order.n is integer, which is not what string"),
+        (
+            Wrong,
+            "Wrong.n: field shop.Order.n is integer, which is not what string is read from; declare it as int or ",
+        ),
         (Flat, "Flat.spots: field shop.Order.spots is repeated shop.Spot"),
         (Deep, "Deep.n: field shop.Order.n is integer"),
-        (Timeless, "Timeless.at: field shop.Order.at is google.protobuf.Timestamp"),
+        (Timeless, "Timeless.at: field shop.Order.at is google.protobuf.Timestamp, .*; declare it as datetime"),
     ],
 )
 def test_an_event_type_that_no_message_can_be_is_an_error_of_the_definition(event_type: type[Event], says: str) -> None:

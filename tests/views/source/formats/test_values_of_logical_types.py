@@ -15,6 +15,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
 from tandem import Epoch, Event, Scale, Zone, avro, protobuf
+from tandem.views.errors import DefinitionError
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.format import RecordFormat
 
@@ -64,6 +65,19 @@ def test_avro(kind: Any, declared: Any, physical: Any, written: Any, expected: A
     for type_ in (declared, ["null", declared]):
         value = stream.getvalue() if type_ is declared else b"\x02" + stream.getvalue()
         assert parser(kind, avro(schema=record(type_)))(value).x == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "declared", "says"),
+    [
+        (str, {**SIXTEEN, "logicalType": "uuid"}, "as uuid, which is not what string is read from; declare it as UUID"),
+        (str, NANOS, "as timestamp-nanos, .*; declare it as datetime"),
+        (bool, LOCAL, r"as local-timestamp-nanos, .*; declare it as a datetime with a zone, such as Annotated\[datetime, Zone"),
+    ],
+)
+def test_a_field_of_another_type_is_told_which_one_takes_the_values(kind: Any, declared: Any, says: str) -> None:
+    with pytest.raises(DefinitionError, match=f"One.x: .*{says}"):
+        parser(kind, avro(schema=record(declared)))
 
 
 F = FieldDescriptorProto
