@@ -57,6 +57,10 @@ class _Names:
         self.taken.add(free)
         return free
 
+    def take_class(self, name: str) -> str:
+        """The name of a class, as a person would change it if it is taken: EventRecord for the rows of a file of events."""
+        return self.take(f"{name}Record" if name in self.taken else name)
+
     def attribute(self, path: tuple[str, ...]) -> str:
         """The attributes that lead to a column, with dots."""
         return ".".join(self.attributes[path[: depth + 1]] for depth in range(len(path)))
@@ -126,7 +130,7 @@ class _Classes:
 
     def append(self, name: str, members: Mapping[str, FieldType], path: tuple[str, ...]) -> str:
         """Append a class for these members, after those that it needs; returns its name. `path` are the keys that lead to it."""
-        class_ = self.names.take(name)
+        class_ = self.names.take_class(name)
         fields: set[str] = set()
         lines: list[str] = []
         last: list[str] = []

@@ -236,6 +236,14 @@ def test_a_time_of_day_in_a_column_of_its_own_is_named(tmp_path: Path) -> None:
     assert "# Digits with leading zeros are a code.\n    code: str\n" in text
 
 
+def test_a_file_of_events_has_a_class_beside_the_platforms_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "events.jsonl"
+    file.write_text("".join(f'{{"id": {number}, "at": "2026-11-01T08:00:00Z"}}\n' for number in range(20)))
+    code, _, err = init(capsys, str(tmp_path / "project"), "--from", str(file))
+    assert code == 0, err
+    assert "class EventRecord(Event):" in (tmp_path / "project" / "definitions.py").read_text()
+
+
 def test_a_sample_that_ends_inside_a_row_leaves_it_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_sample, "_MOST_ROWS", 6)
     file = tmp_path / "notes.csv"
