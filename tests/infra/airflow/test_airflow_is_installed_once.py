@@ -28,5 +28,5 @@ def test_a_change_of_airflows_lock_does_not_repeat_the_platforms_setup() -> None
     script = (ROOT / "tandem").read_text("utf-8")
     (line,) = [line for line in script.splitlines() if line.startswith("locks=")]
     named = set(re.findall(r"[a-z]+\.lock", line))
-    apart = {packages.LOCK.name, "build.lock", "docs.lock"}
+    apart = {packages.LOCK.name, "build.lock", "docs.lock", "uv.lock"}
     assert named == {path.name for path in (ROOT / "infra" / "locks").glob("*.lock")} - apart
