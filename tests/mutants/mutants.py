@@ -456,7 +456,7 @@ MUTANTS = (
     Mutant(
         "committed-unasked",
         "a micro-batch is committed without a check that the log is still the fetched one",
-        "still_there=lambda: self.log.require(start, self.tail.state.firsts)",
+        "still_there=lambda: self._still_there(start)",
         "still_there=lambda: None",
         "test_no_record_counts_for_an_earlier_topic_of_the_same_name",
     ),
