@@ -44,7 +44,7 @@ _IN_TEST: Final = 2
 def project_for_topic(sample: TopicSample, registry: str | None, zone: str | None) -> ProjectForFile:
     """Guess the definitions for a topic; the project holds the records that were read, for `try`.
 
-    The schema of a `registry` says what the fields are where records name one. Raises TandemError, RegistryAway.
+    Where records name a schema, its definition in the `registry` decides the fields. Raises TandemError, RegistryAway.
     """
     framed = [value for value in sample.values if has_frame(value)]
     if len(framed) > _MOSTLY * len(sample.values):

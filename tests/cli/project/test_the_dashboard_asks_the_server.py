@@ -68,7 +68,7 @@ def test_the_command_prints_what_grafana_reads(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_panels_ask_the_port_that_the_server_took(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The running server's port, else the one that `up` chose last, else the configured one."""
+    """The port of the running server counts, then the last choice of `up`, then the configuration."""
     World(tmp_path, definitions=ZONED)
     state = tmp_path / ".tandem"
     of = Settings(state=str(state))

@@ -31,7 +31,7 @@ venv) for last do :; done; mkdir -p "$last/bin"
 pip) sleep 0.3; for last do :; done; echo "$last" >>"$LOG"; [ ! -e "$FAIL" ] ;;
 esac
 """
-# A Python whose environments have pip, and no uv: pip installs one that installs as UV does.
+# A Python whose environments have pip but not uv. Its pip installs a uv, which then installs packages as UV does.
 PIP = f"""#!/bin/sh
 case "$1 $2 $3" in
 "-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python" ;;
@@ -136,7 +136,7 @@ def test_the_first_use_sets_up_and_later_ones_do_nothing_from_anywhere(checkout:
     [
         ("", False, ["pip uv.lock", "uv requirements.lock", "uv spark.lock"]),
         # uv would ask elsewhere than pip is told to.
-        ("global.index-url='https://mirror.example/simple'", False, ["pip requirements.lock", "pip spark.lock"]),
+        ("global.index-url='https://mirror.example/python'", False, ["pip requirements.lock", "pip spark.lock"]),
         ("", True, ["pip requirements.lock", "pip spark.lock", "pip uv.lock", "uv requirements.lock", "uv spark.lock"]),
     ],
 )
