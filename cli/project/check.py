@@ -1,13 +1,13 @@
 """`tandem check`: check and show the definitions and the settings, without Java or broker."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
 
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.published_definitions import published
-from tandem.infra.settings import effective
+from tandem.infra.settings import effective, keys
 from tandem.ledger.delta.addresses import Tables
 from tandem.views.errors import TandemError
 from tandem.views.exactness import of_measures
@@ -33,7 +33,7 @@ def run(
         bool, typer.Option("--laws", help="Test the project's own code against the laws of measures, on random events.")
     ] = False,
 ) -> Output:
-    """Check definitions and settings, and show the types of keys and measures and the value of every setting.
+    """Check definitions and settings, and show the types of keys and measures and the settings that differ from their defaults.
 
     With --laws, random events test the project's own code:
 
@@ -164,7 +164,6 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         yield "\nhints: these operations have other results in Spark or PostgreSQL (docs/expressions.md)"
         for each in document["hints"]:
             yield f"  {each['hint']}; used in {'; '.join(each['places'])}"
-    yield "\nsettings"
     yield from _settings(document["settings"])
 
 
@@ -173,12 +172,21 @@ def _told(unit: str | None, doc: str | None) -> str:
     return f"{f' [{unit}]' if unit else ''}{f': {doc}' if doc else ''}"
 
 
-def _settings(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+def _settings(values: Mapping[str, Any]) -> Iterator[str]:
+    """The settings that differ from their defaults, and how many do not."""
+    defaults = {key.name: key.default for key in keys()}
+    chosen = {name: value for name, value in _by_name(values, defaults) if value != defaults[name]}
+    yield "\nsettings"
+    yield from (f"  {name} = {value!r}" for name, value in chosen.items())
+    yield f"  {len(defaults) - len(chosen)} more have the default of docs/configuration.md; `--json` prints all"
+
+
+def _by_name(values: Mapping[str, Any], names: Collection[str], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in values.items():
-        if isinstance(value, Mapping) and value:
-            yield from _settings(value, f"{prefix}{name}.")
+        if prefix + name in names:
+            yield prefix + name, value
         else:
-            yield f"  {prefix}{name} = {value!r}"
+            yield from _by_name(value, names, f"{prefix}{name}.")
 
 
 def _laws(project: Project) -> tuple[dict[str, dict[str, str | None]], dict[str, str | None]]:

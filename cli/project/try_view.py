@@ -1,7 +1,7 @@
 """`tandem try`: the answer of a view if a file were its log, with the definitions in the project's folder."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -20,6 +20,7 @@ from tandem.cli.records.file_values import file_values
 from tandem.cli.records.folder_files import folder_files
 from tandem.cli.records.reject_groups import RejectGroup, RejectGroups, by_reason
 from tandem.ledger.log.registry_schemas import RegistrySchemas
+from tandem.serving.read.window_zone import rows_in, rows_with_local, zone_name
 from tandem.views.counted import counted
 from tandem.views.decode.file import layout
 from tandem.views.decode.sample_records import as_records
@@ -108,17 +109,21 @@ def _chunks(values: Iterator[BundledValue], size: int) -> Iterator[list[BundledV
 
 def run(
     call: Call,
-    view: Annotated[str, typer.Argument(help="The view's name.")],
+    view: Annotated[str, typer.Argument(help="The view's name. A project with one view needs only the file.")],
     file: Annotated[
-        Path,
+        Path | None,
         typer.Argument(help="A file of records or a folder of such files, as `tandem feed` reads it; - is standard input."),
-    ],
+    ] = None,
+    *,
+    utc: Annotated[bool, typer.Option("--utc", help="Print windows in UTC instead of the view's zone.")] = False,
 ) -> Output:
     """Answer a view from a file's lines, and show the lines that cannot be decoded. Java, Kafka and tables are not needed.
 
     Equal rejects are one line, with their number. The exit code is 1 if no line of the file can be decoded.
     """
     views = call.definitions().views
+    if file is None:
+        view, file = _only_view(view, views), Path(view)
     if view not in views:
         raise TandemError(f"no view {view!r}; views: {listed(view, views)}", code="view-unknown")
     source = without_headers(views[view].source)
@@ -126,7 +131,9 @@ def run(
     schemas = RegistrySchemas(call.settings().registry)
     with file_progress(call, bytes_to_read(read.files)) as advance:
         tried = trial(views[view], _advancing(read.values(), advance), at=datetime.now(UTC), schemas=schemas)
-    rows = to_rows(views[view], present(views[view], tried.partial, tried.watermark))
+    cells = rows = to_rows(views[view], present(views[view], tried.partial, tried.watermark))
+    if not utc and (zone := zone_name(views[view])) is not None:
+        rows, cells = rows_with_local(rows, zone), rows_in(rows, zone)
     groups = [read.place(group) for group in tried.rejects.largest(SHOWN_REJECTS)]
     exactness = Exactness(columns=of_measures(views[view]))
     document = {
@@ -144,7 +151,16 @@ def run(
         "rejects": [group.to_json() for group in groups],
     }
     code = FAILED if tried.rejects.total and not tried.decoded else DONE
-    return Output(document, listing(rows, below=list(_below(tried, groups, read))), code)
+    return Output(document, listing(cells, below=list(_below(tried, groups, read))), code)
+
+
+def _only_view(file: str, views: Mapping[str, View]) -> str:
+    """The project's view, for a file that was given alone."""
+    if file in views:
+        raise TandemError(f"view {file!r} is tried with a file; give it after the view's name", code="usage-invalid")
+    if len(views) != 1:
+        raise TandemError(f"give the name of a view before {file!r}; views: {listed(file, views)}", code="usage-invalid")
+    return next(iter(views))
 
 
 def _advancing(values: Iterable[BundledValue], advance: Advance) -> Iterator[BundledValue]:

@@ -22,10 +22,11 @@ _TIME_NAMES: Final = (
     "date_time",
     "created_at",
 )
-_ID: Final = re.compile(r"(?:^|_)(?:id|uuid|guid|key)$|[a-z](?:Id|ID)$", re.IGNORECASE)
-_PLACES: Final = re.compile(r"(?:^|_)(?:lat|lon|lng|latitude|longitude|year|month|day|hour|minute)(?:$|_)", re.IGNORECASE)
+_ID: Final = re.compile(r"(?:^|[\W_])(?:id|uuid|guid|key)$|[a-z](?:Id|ID)$", re.IGNORECASE)
+_PLACES: Final = re.compile(r"(?:^|[\W_])(?:lat|lon|lng|latitude|longitude|year|month|day|hour|minute)(?:$|[\W_])", re.IGNORECASE)
 _CODES: Final = re.compile(
-    r"(?:^|_)(?:code|number|num|no|nr|zip|postcode|phone|port|pid|version|status)(?:$|_)|[a-z](?:Code|Number)$", re.IGNORECASE
+    r"(?:^|[\W_])(?:code|number|num|no|nr|zip|postcode|phone|port|pid|version|status)(?:$|[\W_])|[a-z](?:Code|Number)$",
+    re.IGNORECASE,
 )
 _MOST_KEYS: Final = 50
 _MOST_MEASURED: Final = 2

@@ -236,6 +236,17 @@ def test_a_time_of_day_in_a_column_of_its_own_is_named(tmp_path: Path) -> None:
     assert "# Digits with leading zeros are a code.\n    code: str\n" in text
 
 
+def test_numbers_of_orders_are_not_summed(tmp_path: Path) -> None:
+    file = tmp_path / "orders.csv"
+    file.write_text(
+        "at,Order No,City,Zip Code,Net\n" + "".join(f"2026-11-01T0{n}:00:00Z,{1000 + n},Oslo,1{n},{n}.50\n" for n in range(9))
+    )
+    text = project_for_file(file, None).files["definitions.py"].decode()
+    assert 'total("Net")' in text
+    assert 'total("order_no")' not in text
+    assert 'total("zip_code")' not in text
+
+
 def test_a_file_of_events_has_a_class_beside_the_platforms_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "events.jsonl"
     file.write_text("".join(f'{{"id": {number}, "at": "2026-11-01T08:00:00Z"}}\n' for number in range(20)))

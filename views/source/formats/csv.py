@@ -74,9 +74,9 @@ class Csv:
     def __post_init__(self) -> None:
         """Check all of them."""
         named = isinstance(self.columns, tuple) and all(isinstance(column, str) and column for column in self.columns)
-        if self.header not in (True, False) or (self.header and self.columns != ()):
+        if self.header not in (True, False) or self.header == (self.columns != ()):
             raise DefinitionError("csv: give either columns=('id', 'at'), or header=True for values whose first row names them")
-        if not self.header and (not named or not self.columns or len(set(self.columns)) < len(self.columns)):
+        if not self.header and (not named or len(set(self.columns)) < len(self.columns)):
             raise DefinitionError(f"csv: columns {self.columns!r} are not a tuple of names, each once, such as ('id', 'at')")
         if not isinstance(self.delimiter, str) or not _DELIMITER.fullmatch(self.delimiter):
             raise DefinitionError(f"csv: delimiter {self.delimiter!r} is not one character such as ',' ';' '|' or a tab")

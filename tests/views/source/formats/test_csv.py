@@ -310,11 +310,11 @@ def test_a_decoder_of_decimal_commas_is_written_as_it_was_called() -> None:
 @pytest.mark.parametrize(
     ("parameters", "says"),
     [
-        ({}, "not a tuple of names"),
+        ({}, "give either columns"),
         ({"columns": ("a",), "header": True}, "give either columns=.*, or header=True"),
         ({"header": "a"}, "give either columns=.*, or header=True"),
         ({"header": 1, "columns": ["a"]}, "give either columns=.*, or header=True"),
-        ({"columns": ()}, "not a tuple of names"),
+        ({"columns": ()}, "give either columns"),
         ({"columns": "at"}, "not a tuple of names"),
         ({"columns": ("a", "a")}, "each once"),
         ({"columns": ("a", "")}, "not a tuple of names"),
