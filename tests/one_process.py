@@ -186,8 +186,12 @@ class MemoryBroker:
         patch.setattr(kafka, "connect", lambda _: SimpleNamespace(address=ADDRESS))
         patch.setattr(broker, "address", lambda _: ADDRESS)
         patch.setattr(kafka, "topics", lambda _, names: tuple(self.topics[name].topic for name in names))
+        patch.setattr(
+            kafka, "describe", lambda _, names: {name: self.topics[name].topic for name in names if name in self.topics}
+        )
         patch.setattr(kafka, "starts", self._starts)
         patch.setattr(kafka, "ends", self._ends)
+        patch.setattr(kafka, "first_at", self._first_at)
         patch.setattr(kafka, "records_at", self._records_at)
         patch.setattr(tandem.batch.archive.copy, "copy", self._copy)
 
@@ -196,6 +200,16 @@ class MemoryBroker:
 
     def _ends(self, _: object, topics: Sequence[Topic]) -> Offsets:
         return {(each.id, n): len(self.topics[each.name].rows[n]) for each in topics for n in range(each.partitions)}
+
+    def _first_at(self, _: object, topics: Sequence[Topic], milliseconds: int) -> Offsets:
+        found: dict[tuple[str, int], int] = {}
+        for topic, number in ((each, number) for each in topics for number in range(each.partitions)):
+            log = self.topics[topic.name]
+            rows = enumerate(log.rows[number][log.starts.get(number, 0) :], log.starts.get(number, 0))
+            late = (offset for offset, row in rows if row is not None and _milliseconds(row) >= milliseconds)
+            if (first := next(late, None)) is not None:
+                found[topic.id, number] = first
+        return found
 
     def _records_at(self, _: object, topics: Sequence[Topic], offsets: Offsets) -> dict[tuple[str, int], Record | None]:
         found: dict[tuple[str, int], Record | None] = {}

@@ -1,4 +1,4 @@
-"""Account for every offset of a rebuild: event, duplicate, reject, hole, skipped tombstone, or another source's record.
+"""Account for every offset of a rebuild: event, duplicate, reject, hole, skipped record, or another source's record.
 
 Pure functions.
 """
@@ -71,7 +71,7 @@ def _counts(files: EventFiles, found: RepeatedHashes, folded: fold_job.FoldResul
     offsets = files.archived.covered.length
     source = files.log.source
     # Without a record filter all records of the topics belong to this source.
-    records = None if source.record_filter is None and source.tombstone_rule != "skip" else files.events.records
+    records = None if source.record_filter is None and not source.skips else files.events.records
     unaccounted = offsets - counts.records - counts.whole_rejects
     holes = unaccounted if records is None else offsets - records
     skipped = unaccounted - holes if files.events.skipped is None else files.events.skipped
@@ -81,7 +81,7 @@ def _counts(files: EventFiles, found: RepeatedHashes, folded: fold_job.FoldResul
 def refuse_unexplained(archived: ArchivedRange, *, holes: int, others: int, skipped: int = 0) -> None:
     """Raise Unclosed if there are more of one kind than the archive found: a table lacks rows."""
     if not 0 <= holes <= archived.holes or not 0 <= others <= archived.others or not 0 <= skipped <= archived.skipped:
-        tombstones = f", and {archived.skipped} skipped tombstones" if archived.skipped or skipped else ""
+        tombstones = f", and {archived.skipped} skipped" if archived.skipped or skipped else ""
         raise Unclosed(
             f"from {archived.start} to the cut {archived.end} of source {archived.source!r}, {holes + others + skipped} offsets "
             f"have neither event nor reject, but the archive found {archived.holes} empty and {archived.others} of other "

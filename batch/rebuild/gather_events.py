@@ -19,6 +19,7 @@ from tandem.views.kernel.deduplicate import identity_columns
 from tandem.views.source.log_order import NONE_REJECTED, RejectedEvents, event_rejects
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.source.source import REJECTED_INDEX, Source, rejects_schema
+from tandem.views.start import below
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class Events:
     """The files of the events, what of the range is in quarantine, and how many records the range has.
 
     `records` is None if it was not counted, because every record of the topics is an event or reject of this source. `skipped`
-    are its tombstones; None if they are all records that are neither event nor reject.
+    are those that the source skips; None if they are all records that are neither event nor reject.
     """
 
     place: Location
@@ -120,6 +121,15 @@ def tombstones_within(archive: LogTable, covered: Ranges) -> int:
     part = Slice(covered, tuple(file.path for file in archive.files if rows_within([file], covered)), 0)
     read = scan(archive.place, part, archive.columns, ["value"], rows=_SCAN_ROWS)
     return sum(int(rows["value"].null_count) for rows in read)
+
+
+def count_skips(source: Source, archive: LogTable, covered: Ranges) -> int:
+    """The number of records in these ranges that the source skips: those before its start, and tombstones."""
+    early = below(source.start, covered)
+    skipped = records_within(archive, early) if early.length else 0
+    if source.tombstone_rule == "skip":
+        skipped += tombstones_within(archive, covered) - (tombstones_within(archive, early) if early.length else 0)
+    return skipped
 
 
 def quarantined_within(source: Source, quarantine: LogTable, covered: Ranges) -> Quarantined:
@@ -168,12 +178,12 @@ def gather_events(batch: BatchRun, log: LogRange, end: Position, scratch: Locati
     else:
         stored = log_table(tables, tables.events(name, decoder), EVENTS, log.source.time_column)
         rejects = quarantined_within(log.source, log_table(tables, tables.quarantine(name, decoder), RECORDS), archived.covered)
-        records, skipped = None, 0 if log.source.tombstone_rule != "skip" else None
+        records, skipped = None, None if log.source.skips else 0
         if log.source.record_filter is not None or skipped is None:
             archive = log_table(tables, tables.archive(name), RECORDS)
             records = records_within(archive, archived.covered)
             if log.source.record_filter is not None and skipped is None:
-                skipped = tombstones_within(archive, archived.covered)
+                skipped = count_skips(log.source, archive, archived.covered)
         events = Events(stored.place, stored.files, rejects, records, skipped)
     slices = split(log, archived, events.files, end=end, parallelism=batch.parallelism, task_mb=batch.settings.batch.task_mb)
     return EventFiles(log, archived, events, slices)

@@ -24,6 +24,7 @@ from tandem.serving.read.snapshot_follower import live_at
 from tandem.serving.read.window_zone import clocks, rows_in, rows_with_local, table_in, zone_name
 from tandem.views.counted import counted
 from tandem.views.exactness import MARK
+from tandem.views.start import start_sentence
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -167,6 +168,8 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
     if whence.watermark is not None:
         # Late events are a line of `status`: after a load of history they would be under every answer.
         yield f"watermark {written(whence.watermark)}"
+    if whence.start is not None:
+        yield f"history {start_sentence(whence.start.to_json())}"
     if whence.ahead:
         yield (
             f"{whence.ahead} of the source's events are ahead of their records' timestamps; they count, but do not move the "

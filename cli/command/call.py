@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -78,8 +79,22 @@ class Call:
         return replace(found, files={**found.files, name: masked})
 
     def publishable(self) -> "Project":
-        """Load the definitions with their revision, for a publication."""
-        return replace(self.definitions(), revision=revision(self.project))
+        """Load the definitions with their revision, for a publication: declared starts are positions.
+
+        Raises TandemError.
+        """
+        project = replace(self.definitions(), revision=revision(self.project))
+        if all(source.start is None for source in project.sources.values()):
+            return project
+        from tandem.batch.release.declared_starts import resolve_starts  # noqa: PLC0415 - few projects declare a start
+        from tandem.infra import kafka  # noqa: PLC0415
+        from tandem.infra.kafka import broker  # noqa: PLC0415
+        from tandem.ledger.delta.addresses import Tables  # noqa: PLC0415
+
+        settings = self.settings()
+        return resolve_starts(
+            project, Tables.of(settings), lambda: kafka.connect(broker.address(settings)), now=datetime.now(UTC)
+        )
 
     def say(self, text: str) -> None:
         """Print one line of progress on stderr."""

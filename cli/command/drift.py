@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from tandem.batch.release.declared_starts import with_stored_starts
 from tandem.cli.command.call import Call
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish.publications import Publication
@@ -72,7 +73,7 @@ def since_published(tables: Tables, live: Publication | None, wanted: Project) -
         raise TandemError(
             f"the definitions of release {release.number} cannot be used: {error}", code="definition-invalid"
         ) from error
-    return compare(published, wanted, Fingerprints(release.sources, release.views))
+    return compare(published, with_stored_starts(wanted, [release]), Fingerprints(release.sources, release.views))
 
 
 def working_tree_drift(call: Call, reader: Reader) -> Drift:

@@ -172,8 +172,8 @@ FAMILIES: Final = (
         "tandem_records_total",
         "counter",
         ("source", "outcome", "reason"),
-        "Records by outcome, by the layer that is ahead: `decoded`, `quarantined` by reason, of an `other_source`, or a "
-        "`skipped` tombstone; and events of lists that are `quarantined` alone.",
+        "Records by outcome, by the layer that is ahead: `decoded`, `quarantined` by reason, of an `other_source`, or "
+        "`skipped`: a tombstone, or before the source's start; and events of lists that are `quarantined` alone.",
         samples.records,
     ),
     Family(

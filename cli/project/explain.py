@@ -33,6 +33,7 @@ from tandem.views.kernel.deduplicate import identity_columns
 from tandem.views.measures.filtered import Filtered
 from tandem.views.project.project import Project
 from tandem.views.source.decoder import decoder_name
+from tandem.views.start import start_document, start_sentence
 from tandem.views.view import BoundMeasure, View, answer_schema, bind, shared_columns, state_schema
 
 
@@ -109,6 +110,7 @@ def _logical(view: View) -> dict[str, Any]:
             "fingerprint": decoder_fingerprint(source),
             "event": source.event.__name__,
             "event_time": source.event_time,
+            "start": start_document(source.start),
         },
         "unique": {"by": identity_columns(source), "dedup_window_s": source.dedup_window.total_seconds()}
         if source.identity
@@ -238,6 +240,8 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
 def _steps(logical: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     decode, unique, window = logical["decode"], logical["unique"], logical["window"]
     yield "decode", f"{decode['decoder']}: records of topic {decode['topic']} to {decode['event']}, time {decode['event_time']}"
+    if decode["start"]:
+        yield "", start_sentence(decode["start"])
     by = None if unique is None else ", ".join(unique["by"])
     yield (
         "unique",

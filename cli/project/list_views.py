@@ -6,6 +6,7 @@ from typing import Any
 from tandem.cli.command.call import Call, Output
 from tandem.views.exactness import of_measures
 from tandem.views.source.source import Source
+from tandem.views.start import start_document
 from tandem.views.view import View
 
 
@@ -24,7 +25,12 @@ def run(call: Call) -> Output:
 
 
 def _source(source: Source) -> dict[str, Any]:
-    return {"topics": list(source.topics), "decoder": str(source.decoder), "identity": list(source.identity)}
+    return {
+        "topics": list(source.topics),
+        "decoder": str(source.decoder),
+        "identity": list(source.identity),
+        "start": start_document(source.start),
+    }
 
 
 def _view(view: View) -> dict[str, Any]:
@@ -41,7 +47,8 @@ def _view(view: View) -> dict[str, Any]:
 def _lines(document: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for name, source in document["sources"].items():
         identity = f"identity {', '.join(source['identity'])}" if source["identity"] else "every record counts"
-        yield f"source {name}: topic {', '.join(source['topics'])}, {identity}"
+        start = f", from {source['start']['declared']} on" if source["start"] else ""
+        yield f"source {name}: topic {', '.join(source['topics'])}, {identity}{start}"
     for name, view in document["views"].items():
         yield ""
         yield f"view {name} of {view['source']}: {view['window']}"

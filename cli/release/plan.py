@@ -48,7 +48,7 @@ def run(
     * 1: they could not be compared or could not be applied: a source would not read what is published of it, or the log is not
       complete enough to rebuild views from it
     """
-    settings, wanted = call.settings(), call.definitions()
+    settings, wanted = call.settings(), call.publishable()
     tables = Tables.of(settings)
     standing = StandingReleases(tables)
     live = standing.publications.latest()

@@ -32,6 +32,7 @@ from tandem.speed import progress
 from tandem.views.counted import counted
 from tandem.views.instant import utc_text
 from tandem.views.source.source import Source
+from tandem.views.start import start_document
 from tandem.views.view import View
 
 _MOMENT_S: Final = 2
@@ -55,9 +56,9 @@ def run(
 
     For each source:
 
-    * `decoded`, `quarantined`, `others` (records of other sources in the same topics), `skipped` (tombstones that the source
-      skips): number of records, from whichever layer has read further. A record with several events counts once; each of its
-      events that is rejected alone is quarantined, too.
+    * `decoded`, `quarantined`, `others` (records of other sources in the same topics), `skipped` (before the source's
+      start, or tombstones that it skips): number of records, from whichever layer has read further. A record with several
+      events counts once; each of its events that is rejected alone is quarantined, too.
     * `duplicates`, `conflicts`: number of events among those that merged answers count.
     * `late`: the same; only the speed layer labels events late, because only it reads them in order.
     * `ahead`: number of events, duplicates included, whose time is more than the source's `clock_skew` after their record's
@@ -67,6 +68,7 @@ def run(
     * `rounded`: number of values of events, duplicates included, that were rounded to the `Scale` of their field.
     * `repaired`: duplicates, older than the dedup window, that the last recompute removed from the answers; null if unknown.
     * `watermark`: the watermark of merged answers.
+    * `start`: where the source starts, if its definition says: as declared, and the first offsets that count; else null.
     * `positions`: where merged answers stand.
     * `identities_since`: since when duplicates are recognised, if `speed.identities_mb` is too small for `dedup_window`;
       else null.
@@ -139,10 +141,12 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
         ends = log_ends(settings, defined)
         losses = _losses(settings, tables, defined, ends, now=now)
         times = {"age_s": None, "watermark": None}
+        starts = {source.name: start_document(source.start) for source in defined}
         hot = _hot(settings, None, ends)
         sources = {
             name: _source(NOTHING, RealtimeTail(LOG_START, LOG_START), ArchivePosition(), end, now=now)
             | times
+            | {"start": starts[name]}
             | losses[name]
             | hot[name]
             | {"rejected": None}
@@ -167,6 +171,7 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
             gaps=[gap_document(gap, accepted=accepted) for gap, accepted in snapshot.gaps_of(name).items()],
         )
         | {"age_s": age(snapshot.newest(name), now=now), "watermark": written(snapshot.watermark(name))}
+        | {"start": start_document(project.sources[name].start)}
         | losses[name]
         | hot[name]
         | {"rejected": _rejects_of(name, snapshot.tails[name], archive_tail(tables, name, decoders[name]))}

@@ -15,7 +15,7 @@ class ArchivedRange:
 
     `firsts` are the log's first offsets by partition, `generations` the ids of the source's topics, the oldest first. The archive
     runs that touch the range found `holes` offsets without a record, `others` with a record of another source and `skipped`
-    tombstones. `archived_at` is when the run began that archived the last of the range; None if the archive does not reach `end`.
+    ones. `archived_at` is when the run began that archived the last of the range; None if the archive does not reach `end`.
     """
 
     source: str

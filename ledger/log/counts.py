@@ -23,7 +23,7 @@ class Counts:
         conflicts: duplicates with a content that none of their identity had before (tandem.views.kernel.deduplicate).
         others: records of other sources in the same topics.
         further: events, duplicates and events rejected alone that are not the first of their record; only lists have them.
-        skipped: tombstones, where the source skips them.
+        skipped: records before the source's start, and tombstones, where the source skips them.
         rejected_events: of the quarantined, the events of lists that are rejected alone.
     """
 

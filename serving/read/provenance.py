@@ -9,6 +9,7 @@ from tandem.ledger.log.gaps import Gap
 from tandem.ledger.log.positions import Position
 from tandem.views.exactness import Exactness
 from tandem.views.kernel.rows import time_text
+from tandem.views.start import StartPositions
 
 Layer = Literal["batch", "speed", "merged"]
 """What is counted: the log below the cut, the log from the cut on, or both."""
@@ -29,6 +30,7 @@ class Provenance:
     | `rejected` | by reason, the events that this view alone could not evaluate, over all rows |
     | `gaps` | the offsets in the counted range that the log lost |
     | `accepted` | the names of the gaps that the publication was built without |
+    | `start` | where the source starts, if its definition says: records before that do not count |
     | `exactness` | what is exact, and why not if it is not |
     | `live` | false if the release was asked before its promotion: `publication` was live meanwhile |
     """
@@ -49,6 +51,7 @@ class Provenance:
     accepted: tuple[str, ...] = ()
     exactness: Exactness = field(default_factory=Exactness)
     hot: Position | None = None
+    start: StartPositions | None = None
     live: bool = True
 
     @property
@@ -78,6 +81,7 @@ class Provenance:
             "cut": self.cut.to_json(),
             "realtime": self.realtime.to_json(),
             "hot": None if self.hot is None else self.hot.to_json(),
+            "start": None if self.start is None else self.start.to_json(),
             "age_s": age(self.newest, now=now),
             "watermark": written(self.watermark),
             "after_final": self.after_final,

@@ -18,6 +18,7 @@ from tandem.views import exactness
 from tandem.views.exactness import Exactness, Reason
 from tandem.views.source.watermark import later
 from tandem.views.sql.expressions import REASONS
+from tandem.views.start import StartPositions
 from tandem.views.view import View, bind
 
 
@@ -216,6 +217,7 @@ def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mappin
         gaps=gaps,
         accepted=publication.gaps,
         exactness=exactness_of(view, None if layer == "batch" else tail, gaps, publication.repaired.get(source)),
+        start=view.source.start if isinstance(view.source.start, StartPositions) else None,
         live=snapshot.live,
     )
 

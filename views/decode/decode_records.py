@@ -36,6 +36,7 @@ from tandem.views.source.source import (
     record_columns,
     rejects_schema,
 )
+from tandem.views.start import before_start
 
 FIRST_BYTES = 256
 
@@ -48,7 +49,8 @@ _ROW = "_row"
 class DecodedRecords:
     """`events` in the columns of events_schema(source), `rejects` in those of rejects_schema(source), in the order of the log.
 
-    `others` is the number of records that belong to other sources, `skipped` the number of tombstones that are neither.
+    `others` is the number of records that belong to other sources, `skipped` the number of records that are neither: records
+    before the source's start, and tombstones.
     """
 
     events: pa.Table
@@ -64,6 +66,7 @@ def decode(source: Source, records: pa.Table) -> DecodedRecords:
 
     * A value that is not a list of 1 to `max_events_per_record` events becomes one reject. Each event of a list is an event or a
       reject by itself; with `on_bad_event="record"` the record becomes all of its events, or one reject.
+    * A record before the source's `start` becomes neither event nor reject; it is counted in `skipped`.
     * Where `tombstones` is "skip", a record without a value becomes neither; it is counted in `skipped`, whosever it is.
     * Where the source has `record_filter`, another source's record becomes neither; it is counted in `others`.
     * A record with several faults has the reason of the first one found. The order of checks is: text, fields, event time,
@@ -85,6 +88,10 @@ def decode(source: Source, records: pa.Table) -> DecodedRecords:
         .to_batches(max_chunksize=max(1, _BATCH_ROWS // (source.max_events_per_record or 1)))
     ):
         batch = _in_calendar(stamped)
+        early = before_start(source.start, *(batch.column(name) for name in ("topic_id", "partition", "offset")))
+        if early is not None and (earlier := early.true_count):
+            skipped += earlier
+            batch = batch.filter(pc.invert(early))
         if source.tombstone_rule == "skip" and (tombstones := batch.column("value").null_count):
             skipped += tombstones
             batch = batch.filter(batch.column("value").is_valid())

@@ -21,6 +21,7 @@ from tandem.views.source.decoder import Decoder, decoder_name
 from tandem.views.source.record_filter import RecordFilter, record_filter_name, record_filter_value
 from tandem.views.source.schema_version import Version
 from tandem.views.source.source import APPEND_TIME, Source, metadata_schema
+from tandem.views.start import StartPositions, start_text
 from tandem.views.view import View, bind
 
 DECODE_VERSION: Final = 5
@@ -69,8 +70,8 @@ def decoder_meaning(source: Source) -> Meaning:
 
     Parts: the event type with the code that it reaches in the project; the decoder (a function with the code that it
     reaches); the same of earlier versions, with their upgrades; the record filter; the event-time field; the most events per
-    record, whether each is rejected alone, and which field is unnested; what a tombstone is; metadata columns; the plausible
-    range. Not the topic: the log names its topics by their ids.
+    record, whether each is rejected alone, and which field is unnested; what a tombstone is; the start; metadata columns; the
+    plausible range. Not the topic: the log names its topics by their ids.
     """
     metadata, plausible = sorted(metadata_schema(source).names), [bound.astimezone(UTC).isoformat() for bound in source.plausible]
     return Meaning(
@@ -88,6 +89,7 @@ def decoder_meaning(source: Source) -> Meaning:
             **_on_bad_event(source),
             **_unnest(source),
             **_tombstones(source),
+            **_start(source),
             "metadata": Meaning("metadata", metadata, _listed(metadata)),
             "plausible": Meaning("plausible", plausible, " to ".join(plausible)),
             "record_filter": _record_filter(source.record_filter),
@@ -210,6 +212,15 @@ def _tombstones(source: Source) -> dict[str, Meaning]:
     if rule == "reject":
         return {}
     return {"tombstones": Meaning("tombstones", rule, "no events" if rule == "skip" else "events of the decoder")}
+
+
+def _start(source: Source) -> dict[str, Meaning]:
+    """A part for sources with a start: its positions, once they are resolved."""
+    if source.start is None:
+        return {}
+    start: Any = source.start
+    value = start.to_json()["offsets"] if isinstance(start, StartPositions) else start_text(start)
+    return {"start": Meaning("start", value, str(start) if isinstance(start, StartPositions) else start_text(start))}
 
 
 def _record_filter(record_filter: RecordFilter | None) -> Meaning:

@@ -7,7 +7,18 @@ states, no merging, no sketches, exact arithmetic. So it is slow, holds all even
 
 from tandem.views.oracle.answers import answers, grouped, left_out
 from tandem.views.oracle.compare import compare
-from tandem.views.oracle.duplicates import Firsts, counted, first_places, identity_columns
+from tandem.views.oracle.duplicates import Firsts, counted, first_places, from_start, identity_columns
 from tandem.views.oracle.measures import meaning
 
-__all__ = ["Firsts", "answers", "compare", "counted", "first_places", "grouped", "identity_columns", "left_out", "meaning"]
+__all__ = [
+    "Firsts",
+    "answers",
+    "compare",
+    "counted",
+    "first_places",
+    "from_start",
+    "grouped",
+    "identity_columns",
+    "left_out",
+    "meaning",
+]

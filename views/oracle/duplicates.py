@@ -1,4 +1,4 @@
-"""Which copies of an event count: of equal identity the first in the order of the log.
+"""Which copies of an event count: of equal identity the first in the order of the log, from the source's start on.
 
 Their event times are equal, too, unless the source's identity spans any time.
 """
@@ -12,6 +12,7 @@ import pyarrow as pa
 from tandem.views.arrow import arrays
 from tandem.views.oracle.counted_events import Place, places
 from tandem.views.source.source import APPEND_TIME, IDEMPOTENCY_KEY, INDEX, Source
+from tandem.views.start import StartPositions
 
 Identity = tuple[Any, ...]
 Firsts = dict[Identity, tuple[int, Place]]
@@ -33,7 +34,7 @@ def identity_columns(source: Source) -> list[str]:
 def first_places(source: Source, events: Iterable[pa.Table], generations: Sequence[str]) -> Firsts:
     """Where the first of each identity is; `generations` are the ids of topics, the oldest first, other ids come after them."""
     first: Firsts = {}
-    for some in events:
+    for some in (from_start(source, each) for each in events):
         for identity, place in _placed(source, some, generations):
             if identity not in first or place < first[identity]:
                 first[identity] = place
@@ -41,11 +42,21 @@ def first_places(source: Source, events: Iterable[pa.Table], generations: Sequen
 
 
 def counted(source: Source, events: pa.Table, first: Firsts, generations: Sequence[str]) -> pa.Table:
-    """The events that are the first of their identity."""
+    """The events that are the first of their identity, of those from the source's start on."""
+    events = from_start(source, events)
     if not identity_columns(source):
         return events
     kept = [first[identity] == place for identity, place in _placed(source, events, generations)]
     return events.take(arrays.from_numpy(np.flatnonzero(np.array(kept, dtype=bool)), pa.int64()))
+
+
+def from_start(source: Source, events: pa.Table) -> pa.Table:
+    """The events from the source's start on."""
+    if not isinstance(source.start, StartPositions):
+        return events
+    first = dict(source.start.offsets)
+    kept = [row for row, (topic, number, offset, _) in enumerate(places(events)) if offset >= first.get((topic, number), 0)]
+    return events.take(arrays.from_numpy(np.array(kept, dtype=np.int64), pa.int64()))
 
 
 def _placed(source: Source, events: pa.Table, generations: Sequence[str]) -> Iterator[tuple[Identity, tuple[int, Place]]]:

@@ -19,6 +19,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from tandem.views.decode.schema_ids import load_schemas, with_schemas
 from tandem.views.errors import TandemError
 from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader, import_definitions
@@ -26,6 +28,7 @@ from tandem.views.project.resolve import named_definitions
 from tandem.views.project.source_location import STORED, check_imports, explained
 from tandem.views.source.formats.schema_registry import FetchedSchemas
 from tandem.views.source.source import Source
+from tandem.views.start import StartPositions
 from tandem.views.view import View
 
 SETTINGS_FILE = "tandem.toml"
@@ -33,6 +36,9 @@ DEFINITIONS_FILE = f"{DEFINITIONS}.py"
 SQL_FILE: Final = f"{DEFINITIONS}.sql"
 SCHEMAS_FILE: Final = "registry-schemas.json"
 """The name under which stored files also have the schemas that were fetched from registries, on their way to tasks."""
+
+STARTS_FILE: Final = "starts.json"
+"""The name under which stored files also have the positions of declared starts, by source."""
 
 _LOADING: Final = threading.RLock()
 
@@ -89,13 +95,34 @@ def load_files(files: Mapping[str, bytes]) -> Project:
 @lru_cache(maxsize=32)
 def _load_stored(files: tuple[tuple[str, bytes], ...]) -> Project:
     digest = hashlib.sha256(repr(files).encode()).hexdigest()
-    project = _loaded({path: content for path, content in files if path != SCHEMAS_FILE}, f"{STORED}{digest[:12]}>", None)
-    schemas = dict(files).get(SCHEMAS_FILE)
+    extra = (SCHEMAS_FILE, STARTS_FILE)
+    project = _loaded({path: content for path, content in files if path not in extra}, f"{STORED}{digest[:12]}>", None)
+    schemas, starts = (dict(files).get(name) for name in extra)
+    if starts is not None:
+        project = with_starts(project, load_starts(starts))
     return project if schemas is None else _with_schemas(project, load_schemas(schemas))
 
 
+def with_starts(project: Project, starts: Mapping[str, StartPositions]) -> Project:
+    """The project whose sources of these names start there, which its files record."""
+    if not starts:
+        return project
+    content = msgspec.json.encode({name: starts[name].to_json() for name in sorted(starts)})
+    started = _with_sources(project, {name: replace(project.sources[name], start=start) for name, start in starts.items()})
+    return replace(started, files={**started.files, STARTS_FILE: content})
+
+
+def load_starts(content: bytes) -> dict[str, StartPositions]:
+    """The starts by source of a file that `with_starts` made."""
+    return {name: StartPositions.from_json(start) for name, start in msgspec.json.decode(content).items()}
+
+
 def _with_schemas(project: Project, schemas: FetchedSchemas) -> Project:
-    sources = {name: with_schemas(source, schemas) for name, source in project.sources.items()}
+    return _with_sources(project, {name: with_schemas(source, schemas) for name, source in project.sources.items()})
+
+
+def _with_sources(project: Project, changed: Mapping[str, Source]) -> Project:
+    sources = {**project.sources, **changed}
     views = {name: replace(view, source=sources[view.source.name]) for name, view in project.views.items()}
     return replace(project, sources=sources, views=views)
 

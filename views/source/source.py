@@ -20,6 +20,7 @@ from tandem.views.source.format import Unnest
 from tandem.views.source.formats.json import JSON
 from tandem.views.source.record_filter import RecordFilter, check_record_filter, record_filter_parameters
 from tandem.views.source.schema_version import Version
+from tandem.views.start import DeclaredStart, StartPositions, normal_start
 
 APPEND_TIME: Final = "_append_time"
 LOG_APPEND_TIME: Final = 1
@@ -112,6 +113,9 @@ class Source:
     * `tombstones`: what a record without a value is, with which a producer deletes its key. With "skip" it is neither an event
       nor a reject, and is counted as skipped. With "event" the decoder, which is then a function, takes None in place of bytes,
       with the `key` if it names it. With "reject" it is a reject. The default is "skip" with `compacted`, else "reject".
+    * `start`: where the log starts for this source: a time, "now", or the first offsets by partition, {0: 1200}, of several
+      topics by topic and partition. Records before it may be archived, and never count. `apply` turns a time into offsets once:
+      of each partition the first record with a timestamp at or after it. The default is the first record.
     * `key`: an expression over the event's fields. Its text is the Kafka key of the records that `tandem feed`, `tandem
       generate` and `tandem serve` write, so events with equal keys are in one partition, in order. Without it Kafka chooses
       the partition.
@@ -190,10 +194,13 @@ class Source:
     compacted: bool = False
     tombstones: Tombstones | None = None
     identity_spans: IdentitySpan = "event_time"
+    start: DeclaredStart | StartPositions | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
         self._check_topics()
+        # The one form of a declared start can be hashed.
+        object.__setattr__(self, "start", normal_start(self.start, self.topics))
         check_decoder(self.decoder)
         if not isinstance(self.metadata, tuple) or not all(name in METADATA_SCHEMA.names for name in self.metadata):
             raise DefinitionError(f"metadata {self.metadata!r} is not a tuple of some of: {', '.join(METADATA_SCHEMA.names)}")
@@ -232,6 +239,11 @@ class Source:
     def tombstone_rule(self) -> Tombstones:
         """What a record without a value is: as declared, else nothing on a compacted topic, and a reject on any other."""
         return self.tombstones or ("skip" if self.compacted else "reject")
+
+    @property
+    def skips(self) -> bool:
+        """Whether some of the source's own records are neither events nor rejects: tombstones, or records before its start."""
+        return self.tombstone_rule == "skip" or isinstance(self.start, StartPositions)
 
     @property
     def identity_has_time(self) -> bool:

@@ -111,6 +111,14 @@ def ends(connection: BrokerConnection, topics: Iterable[Topic], *, committed: bo
     return _offsets(connection, topics, OffsetSpec.LATEST, committed=committed)
 
 
+def first_at(connection: BrokerConnection, topics: Iterable[Topic], milliseconds: int) -> Offsets:
+    """The first offset with a timestamp at or after a time, in milliseconds since 1970; partitions without one are left out.
+
+    Raises NoBroker, NoTopic if a topic was deleted since it was described.
+    """
+    return {place: offset for place, offset in _offsets(connection, topics, milliseconds).items() if offset >= 0}
+
+
 def newest_timestamps(connection: BrokerConnection, topics: Iterable[Topic]) -> dict[str, int]:
     """The newest timestamp of each of these topics that has records, by name, in milliseconds since 1970. Raises NoBroker."""
     wanted = dict.fromkeys(_places(topics), OffsetSpec.MAX_TIMESTAMP)

@@ -55,6 +55,14 @@ class ExactnessDocument(SaidDocument):
     )
 
 
+class StartDocument(BaseModel):
+    """A start as the definition declares it, and the first offsets that count, by topic id and partition."""
+
+    declared: str
+    topics: list[str]
+    offsets: Place
+
+
 class ProvenanceDocument(BaseModel):
     """What an answer counts, up to where, how fresh it is and how exact.
 
@@ -71,6 +79,9 @@ class ProvenanceDocument(BaseModel):
     realtime: Place | None
     hot: Place | None = Field(
         description="Where the part begins that no table has yet, which reaches to `realtime`; null without one."
+    )
+    start: StartDocument | None = Field(
+        description="Where the source starts, if its definition says: records before that do not count."
     )
     newest: str | None = Field(description="When the newest counted event was appended to the log.")
     watermark: str | None

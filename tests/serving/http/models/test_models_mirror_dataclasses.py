@@ -58,8 +58,8 @@ MIRRORS: Final = (
         rows.ProvenanceDocument,
         provenance.Provenance,
         unshown=frozenset({"accepted"}),  # it is in `gaps`
-        hidden=frozenset({"cut", "realtime", "hot", "after_final", "ahead", "rejected"}),
-        as_={"watermark": str | None, "gaps": list[dict[str, Any]]},
+        hidden=frozenset({"cut", "realtime", "hot", "start", "after_final", "ahead", "rejected"}),
+        as_={"watermark": str | None, "gaps": list[dict[str, Any]], "start": rows.StartDocument | None},
     ),
     Mirror(
         status.ViewSummaryDocument,
@@ -136,6 +136,7 @@ ALONE: Final = {
     "ViewStateDocument": "of a snapshot, a publication and a batch view",
     "ViewsDocument": "a list",
     "ViewDescribedDocument": "of a view, its answer's schema and a state",
+    "StartDocument": "of the JSON document of a start",
     "OpenTransactionDocument": "of the JSON document of a blocked partition, with its warning",
     "RejectedTailDocument": "of the JSON document of a source's rejects, with cause and warning",
     "RejectSampleDocument": "of the JSON document of a sample, with its position as one text",
