@@ -23,6 +23,8 @@ def literal(value: Any) -> str:
         return call("timedelta", **span(value))
     if isinstance(value, tuple):
         return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{literal(name)}: {literal(of)}' for name, of in value.items())}}}"
     text = repr(value)
     return f'"{text[1:-1]}"' if isinstance(value, str) and text[0] == "'" and '"' not in text else text
 

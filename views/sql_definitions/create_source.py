@@ -223,9 +223,15 @@ def _parameters(options: Mapping[str, Fragment]) -> dict[str, str]:
             continue
         if prefix == values and option:
             names = signature(_FORMATS[values]).parameters
+            option, _, member = option.partition(".")
             if option not in names:
                 raise value.fault(f"unknown option {option!r} of format {values!r}; options: {listed(option, names)}")
-            of_format[option] = constant(value)
+            if not member:
+                of_format[option] = constant(value)
+            elif isinstance(members := of_format.setdefault(option, {}), dict):
+                members[member] = constant(value)
+            else:
+                raise value.fault(f"option {option!r} is given as one value and by parts")
         elif name in _OPTIONS:
             value_of = constant(value, _CALLS)
             if name in _TUPLES and not isinstance(value_of, tuple):

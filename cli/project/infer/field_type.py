@@ -69,7 +69,8 @@ _MONEY: Final = re.compile(
 )
 _TIMES: Final = re.compile(r"(?i:time|timestamp|date|epoch|created|updated|ts)|(?:^|_)(?:at|ms|us|ns)(?:_|$)|[a-z]At$")
 _CODE: Final = re.compile(r"[+-]?0[0-9]+$")
-_CLOCK: Final = re.compile(r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?")
+_CLOCK: Final = re.compile(r"[0-9]{1,2}(:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?|\.[0-9]{2}\.[0-9]{2})( ?[AaPp]\.?[Mm]\.?)?")
+_CLOCKS: Final = ("%H:%M:%S", "%H:%M", "%H.%M.%S", "%H:%M:%S.%f", "%I:%M:%S %p", "%I:%M %p")
 _POINT: Final = re.compile(r"\.[0-9]")
 _DIGITS: Final = 38
 _DECIMAL_SCALE: Final = 9
@@ -197,7 +198,7 @@ def _text(name: str, texts: Sequence[str], zone: str | None, *, codes: bool = Fa
     if len(times) == distinct:
         return FieldType("time", "datetime", span=span_of(times), distinct=distinct)
     where = zone or "UTC"
-    guess = "" if zone else "no zone is written: UTC is a guess"
+    guess = _guess(zone)
     times = [*_values(Annotated[datetime, Zone(where)], texts)]
     if len(times) == distinct:
         return FieldType("time", f'Annotated[datetime, Zone("{where}")]', guess, span=span_of(times), distinct=distinct)
@@ -209,15 +210,30 @@ def _text(name: str, texts: Sequence[str], zone: str | None, *, codes: bool = Fa
     if len([*_values(UUID, texts)]) == distinct:
         return FieldType("text", "UUID", distinct=distinct)
     note = "digits with leading zeros are a code" if codes else ""
-    if all(_CLOCK.fullmatch(text) for text in texts):
-        note = "a time of day: to have it in the event time, join it with the day in one column"
-    return FieldType("text", "str", note, distinct=distinct)
+    return FieldType("text", "str", "a time of day" if are_clocks(texts) else note, distinct=distinct)
 
 
-def _pattern(name: str, texts: Sequence[str], zone: str, guess: str) -> FieldType | None:
+def are_clocks(texts: Iterable[str]) -> bool:
+    """Whether each text is a time of day."""
+    return all(_CLOCK.fullmatch(text) for text in texts)
+
+
+def of_day_and_clock(texts: Iterable[str], zone: str | None) -> FieldType:
+    """The type of a column of days and times of day with a space between them; a text, if they are written in no known way."""
+    several = sorted(set(texts))
+    days = [pattern for pattern in PATTERNS if not {"H", "I"} & set(Format(pattern).directives)]
+    patterns = [f"{day} {clock}" for day in days for clock in _CLOCKS]
+    return _pattern("", several, zone or "UTC", _guess(zone), patterns) or of_texts("time", several, zone)
+
+
+def _guess(zone: str | None) -> str:
+    return "" if zone else "no zone is written: UTC is a guess"
+
+
+def _pattern(name: str, texts: Sequence[str], zone: str, guess: str, patterns: Sequence[str] = PATTERNS) -> FieldType | None:
     """A time or date in the first of the patterns that fits all texts."""
     fits = []
-    for pattern in PATTERNS:
+    for pattern in patterns:
         if pattern.isalnum() or (texts[0].isdigit() and not _TIMES.search(name)):
             continue
         form = Format(pattern)

@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tandem.cli.project.infer.day_and_clock import day_and_clock
 from tandem.cli.project.infer.field_type import FieldType, Kind, members_of, of_texts
 from tandem.cli.project.infer.sample import FileSample
 from tandem.cli.project.infer.server_logs import log_sample
@@ -154,7 +155,10 @@ def _csv(file: Path, lines: Sequence[bytes], zone: str | None, *, has_header: bo
     numbers = _with_decimal_commas(whole) if delimiter != "," else set[str]()
     for row in whole:
         row |= {name: row[name].replace(",", ".") for name in numbers}
-    columns, nulls = _text_columns(whole, zone, NULLS, "\\N" if has_escapes else "")
+    null = "\\N" if has_escapes else ""
+    columns, nulls = _text_columns(whole, zone, NULLS, null)
+    columns = {name: columns[name] for name in names if name and names.count(name) == 1}
+    joined = day_and_clock(columns, whole, {null, *nulls}, zone)
     parts = ["header=True" if header else f"columns={_tuple(names)}"]
     if has_escapes:
         parts += [f"null={_tuple(nulls)}"] if nulls not in ([], ["\\N"]) else []
@@ -163,9 +167,10 @@ def _csv(file: Path, lines: Sequence[bytes], zone: str | None, *, has_header: bo
         parts += [f"null={_tuple(nulls)}"] if nulls not in ([], [""]) else []
         parts += ["quote=None"] if plain_quotes else []
     parts += ['decimal=","'] if numbers else []
+    parts += [f"join={{{quote(joined.name)}: {_tuple(joined.parts)}}}"] if joined else []
     return FileSample(
         f"{'tsv' if has_escapes else 'csv'}({', '.join(parts)})",
-        {name: columns[name] for name in names if name and names.count(name) == 1},
+        joined.join_in(columns) if joined else columns,
         len(rows),
         repeats(whole),
         "" if header else "the file has no header: name its columns",

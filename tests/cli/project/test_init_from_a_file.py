@@ -228,11 +228,44 @@ def test_more_lines_of_a_log_than_show_its_format_decide_the_first_view(tmp_path
     assert "window=tumbling(hours=1)" in text
 
 
-def test_a_time_of_day_in_a_column_of_its_own_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("rows", "declared", "first"),
+    [
+        (
+            "Date;Time;code\n16/12/2006;17:24:00;007\n17/12/2006;00:25:00;12\n?;00:25:00;12\n",
+            'Annotated[datetime, Format("%d/%m/%Y %H:%M:%S"), Zone("Europe/Rome")]',
+            "2006-12-16T16:24:00+00:00",
+        ),
+        ("Time;Date;n\n18.00.00;30/03/2004;2,6\n", 'Format("%d/%m/%Y %H.%M.%S")', "2004-03-30T16:00:00+00:00"),
+        ("Day,At hour\n3/29/2024,7:05 AM\n3/10/2024,11:45 PM\n", 'Format("%m/%d/%Y %I:%M %p")', "2024-03-29T06:05:00+00:00"),
+        (
+            "at_day|at_time\n2024-03-30|07:05:01.25\n",
+            'Annotated[datetime, Zone("Europe/Rome")]',
+            "2024-03-30T06:05:01.250000+00:00",
+        ),
+        ("2024-03-30|07:05|x\n2024-03-31|08:05|y\n", 'join={"at": ("column_1", "column_2")}', "2024-03-30T06:05:00+00:00"),
+    ],
+)
+def test_a_day_and_a_time_of_day_in_two_columns_are_the_event_time(tmp_path: Path, rows: str, declared: str, first: str) -> None:
     file = tmp_path / "power.csv"
-    file.write_text("Date;Time;code\n16/12/2006;17:24:00;007\n17/12/2006;00:25:00;12\n")
+    file.write_text(rows)
+    begun = project_for_file(file, "Europe/Rome")
+    text = begun.files["definitions.py"].decode()
+    assert declared in text
+    assert begun.tried.rejects.reasons in ({}, {"missing_field": 1})
+    (source,) = load_files(begun.files).sources.values()
+    with file_values(source, file) as values:
+        event = parser(source.event, source.decoder)(next(iter(values)).value)
+    assert event.at.isoformat() == first
+
+
+def test_a_time_of_day_beside_a_whole_time_is_a_text(tmp_path: Path) -> None:
+    file = tmp_path / "power.csv"
+    file.write_text(
+        "at;Date;Time;code\n2006-12-16T17:24:00Z;16/12/2006;17:24:00;007\n2006-12-16T17:25:00Z;17/12/2006;00:25:00;12\n"
+    )
     text = project_for_file(file, None).files["definitions.py"].decode()
-    assert "# A time of day: to have it in the event time, join it with the day in one column.\n    Time: str\n" in text
+    assert "# A time of day.\n    Time: str\n" in text
     assert "# Digits with leading zeros are a code.\n    code: str\n" in text
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tandem import csv
 from tandem.views.errors import DefinitionError
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
 from tandem.views.project.project import load, load_files
@@ -31,6 +32,20 @@ def test_a_project_in_sql_is_the_same_project(tmp_path: Path) -> None:
     python = load(project(tmp_path / "python", definitions__py=DEFINITIONS))
     assert decoder_fingerprint(sql.sources["requests"]) == decoder_fingerprint(python.sources["requests"])
     assert fingerprint(sql.views["page_traffic"]) == fingerprint(python.views["page_traffic"])
+
+
+def test_an_option_of_several_parts_is_given_part_by_part(tmp_path: Path) -> None:
+    columns = REQUESTS.rpartition(")")[0]
+    options = "csv.columns = ('id', 'day', 'clock', 'path', 'size'), csv.join.at = ('day', 'clock')"
+    sql = load(project(tmp_path / "sql", definitions__sql=f"{columns}) WITH (format = 'csv', {options});\n{TRAFFIC}"))
+    decoder = csv(columns=("id", "day", "clock", "path", "size"), join={"at": ("day", "clock")})
+    assert sql.sources["requests"].decoder == decoder
+    with pytest.raises(DefinitionError, match="'join' is given as one value and by parts"):
+        load(
+            project(
+                tmp_path / "wrong", definitions__sql=f"{columns}) WITH (format = 'csv', csv.join = 'at', {options});\n{TRAFFIC}"
+            )
+        )
 
 
 @pytest.mark.parametrize("ends", ["", "\nSOURCES = (requests,)\nVIEWS = ()\n"])

@@ -9,6 +9,7 @@
 * A header names columns in any order; a column that a field takes must occur once.
 * A quoted text may contain delimiters, line ends and doubled quotes. A quote inside an unquoted text is an ordinary character;
   with `quote=None` every quote is.
+* A column that `join` makes has the texts of other columns, with a space between them; a null of one of them is its null.
 * A line end at the end and a byte order mark at the start are not part of any text.
 
 Python's csv module reads rows with quotes.
@@ -20,11 +21,12 @@ import csv as rows
 import io
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import fields as options
 from functools import lru_cache, partial
 from threading import Lock
+from types import MappingProxyType
 from typing import Any, Final
 
 from tandem.views.definition_text import call
@@ -57,7 +59,8 @@ class Csv:
     """A decoder of rows with these `columns`, or with the columns that the first row of a value names (`header`).
 
     The texts of `null` stand for a missing value. `quote` and `escape` are the character that encloses a text and the character
-    before what would end a text; None if there is none. `decimal` is the character before the fraction of a number.
+    before what would end a text; None if there is none. `decimal` is the character before the fraction of a number. `join` makes
+    columns from others: a name and the columns whose texts, with a space between them, are its text.
 
     Raises DefinitionError if both or neither of columns and header are present, if columns have no names or equal names, or if
     another parameter is invalid.
@@ -70,9 +73,15 @@ class Csv:
     quote: str | None = '"'
     escape: str | None = None
     decimal: str = "."
+    join: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def __post_init__(self) -> None:
         """Check all of them."""
+        for name, parts in self.join:
+            if not name or len(set(parts)) < max(2, len(parts)) or not all(isinstance(part, str) and part for part in parts):
+                raise DefinitionError(
+                    f"csv: join {dict(self.join)!r} is not a name with at least two columns, such as {{'at': ('date', 'time')}}"
+                )
         named = isinstance(self.columns, tuple) and all(isinstance(column, str) and column for column in self.columns)
         if self.header not in (True, False) or self.header == (self.columns != ()):
             raise DefinitionError("csv: give either columns=('id', 'at'), or header=True for values whose first row names them")
@@ -121,12 +130,17 @@ class Csv:
         build = builder(event, texts=False)  # the readers have cut the texts of times
         read_text = reader_of_escapes if self.escape else reader
         readers = {field.key: read_text(field, empty=self.null, decimal=self.decimal) for field in fields}
-        taken = lru_cache(maxsize=_HEADERS)(partial(_take, fields, readers))
+        taken = lru_cache(maxsize=_HEADERS)(partial(_take, fields, readers, self))
+        if unused := next((name for name, _ in self.join if name not in readers), None):
+            raise DefinitionError(
+                f"csv: join makes a column {unused!r}, which no field of {event.__name__} takes; "
+                f"fields: {listed(unused, readers)}"
+            )
         if not self.header:
             for field in fields:
-                if field.required and field.key not in self.columns:
-                    have = listed(field.key, self.columns)
-                    raise DefinitionError(f"{event.__name__}.{field.name}: there is no column {field.key!r}; columns: {have}")
+                if field.required and (column := self.missing(field.key, self.columns)):
+                    have = listed(column, self.columns)
+                    raise DefinitionError(f"{event.__name__}.{field.name}: there is no column {column!r}; columns: {have}")
 
         def split(value: bytes) -> list[tuple[Take, Row]]:
             try:
@@ -144,6 +158,14 @@ class Csv:
             return [(row.refuse, [row.text]) if isinstance(row, BrokenRow) else (take, row) for row in table]
 
         return Listed(split, lambda part: build(part[0](part[1])), self._row_text)
+
+    def parts(self, key: str) -> tuple[str, ...]:
+        """The columns from which the field with this key has its text."""
+        return dict(self.join).get(key, (key,))
+
+    def missing(self, key: str, columns: tuple[str, ...]) -> str | None:
+        """The first column that the field with this key needs and that is not among these."""
+        return next((part for part in self.parts(key) if part not in columns), None)
 
     def _table(self, text: str) -> list[Row | BrokenRow]:
         if not self.quote:
@@ -164,11 +186,11 @@ class Csv:
 
     def __str__(self) -> str:
         columns = {"columns": self.columns or None, "header": self.header}
-        decimal = None if self.decimal == "." else self.decimal
+        further = {"decimal": None if self.decimal == "." else self.decimal, "join": dict(self.join) or None}
         if self.escape:
-            return call("tsv", **columns, null=None if self.null == _TSV_NULL else self.null, decimal=decimal)
+            return call("tsv", **columns, null=None if self.null == _TSV_NULL else self.null, **further)
         delimiter, null = None if self.delimiter == "," else self.delimiter, None if self.null == ("",) else self.null
-        written = call("csv", columns=columns["columns"], delimiter=delimiter, header=self.header, null=null, decimal=decimal)
+        written = call("csv", columns=columns["columns"], delimiter=delimiter, header=self.header, null=null, **further)
         return written if self.quote else f"{written[:-1]}, quote=None)"
 
 
@@ -180,22 +202,39 @@ def csv(
     null: tuple[str, ...] = ("",),
     quote: str | None = '"',
     decimal: str = ".",
+    join: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Csv:
     """Decode CSV: one value is one row of these columns in this order; or, with `header`, a row of column names and one row.
 
     `null` are the texts that stand for a missing value, such as `("NA", "")`. With `quote=None` quotes are ordinary characters.
     With `decimal=","` numbers have a decimal comma, as in `-1,74`; a point in a number is then a reject.
+    `join={"at": ("date", "time")}` makes a column `at`: the texts of these columns with a space between them, or a null if one of
+    the texts is a null.
     With `max_events_per_record`, a value holds several rows.
     """
-    return Csv(columns, delimiter, header, null, quote, decimal=decimal)
+    return Csv(columns, delimiter, header, null, quote, None, decimal, _joins("csv", join))
 
 
-def tsv(*, columns: tuple[str, ...] = (), header: bool = False, null: tuple[str, ...] = _TSV_NULL, decimal: str = ".") -> Csv:
+def tsv(
+    *,
+    columns: tuple[str, ...] = (),
+    header: bool = False,
+    null: tuple[str, ...] = _TSV_NULL,
+    decimal: str = ".",
+    join: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> Csv:
     """Decode tab-separated rows with backslash escapes, as PostgreSQL's COPY, MySQL's INTO OUTFILE and Hadoop write them.
 
     Quotes are ordinary characters. The parameters are those of `csv`, which also reads tabs without escapes.
     """
-    return Csv(columns, "\t", header, null, None, "\\", decimal)
+    return Csv(columns, "\t", header, null, None, "\\", decimal, _joins("tsv", join))
+
+
+def _joins(decoder: str, join: Mapping[str, Sequence[str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The columns by name, in one order: it is a part of fingerprints."""
+    if not isinstance(join, Mapping) or any(isinstance(parts, str) or not isinstance(parts, Sequence) for parts in join.values()):
+        raise DefinitionError(f"{decoder}: join {join!r} is not a dict of names and columns, such as {{'at': ('date', 'time')}}")
+    return tuple(sorted((name, tuple(parts)) for name, parts in join.items()))
 
 
 def quote_is_open(line: bytes, delimiter: bytes, *, inside: bool) -> bool:
@@ -219,24 +258,36 @@ def quote_is_open(line: bytes, delimiter: bytes, *, inside: bool) -> bool:
             return False
 
 
-def _take(fields: tuple[Field, ...], readers: Mapping[str, Read], columns: tuple[str, ...]) -> Columns:
+def _take(fields: tuple[Field, ...], readers: Mapping[str, Read], decoder: Csv, columns: tuple[str, ...]) -> Columns:
     """The readers of rows with these columns. Raises Reject if the columns do not fit the fields: the header is faulty."""
+    wanted, joined = [], []
     for field in fields:
-        if field.required and field.key not in columns:
-            raise Reject("missing_field", f"the header has no column {field.key}")
-        if columns.count(field.key) > 1:
-            raise Reject("repeated_key", f"column {field.key} occurs {columns.count(field.key)} times in the header")
-    wanted = [(field.key, columns.index(field.key), readers[field.key]) for field in fields if field.key in columns]
+        parts = decoder.parts(field.key)
+        if missing := decoder.missing(field.key, columns):
+            if field.required:
+                raise Reject("missing_field", f"the header has no column {missing}")
+            continue
+        if repeated := next((part for part in parts if columns.count(part) > 1), None):
+            raise Reject("repeated_key", f"column {repeated} occurs {columns.count(repeated)} times in the header")
+        if len(parts) == 1:
+            wanted.append((field.key, columns.index(field.key), readers[field.key]))
+        else:
+            joined.append((field.key, [columns.index(part) for part in parts], readers[field.key]))
+    places = [(key, index) for key, index, _ in wanted] + [(key, index) for key, several, _ in joined for index in several]
 
     def take(row: Row) -> dict[str, Any]:
         if not row and len(columns) == 1:
             row = [""]  # a row of one empty text is an empty line, for which the csv module returns no texts
         if len(row) != len(columns):
             raise Reject("format", f"{len(row)} columns, not {len(columns)}")
-        return {key: read(row[index]) for key, index, read in wanted}
+        values = {key: read(row[index]) for key, index, read in wanted}
+        for key, indexes, read in joined:
+            texts = [row[index] for index in indexes]
+            values[key] = read(next((text for text in texts if text in decoder.null), " ".join(texts)))
+        return values
 
     def check_and_take(row: Row) -> dict[str, Any]:
-        for key, index, _ in wanted:
+        for key, index in places:
             if index < len(row):
                 check_text(key, row[index])
         return take(row)
