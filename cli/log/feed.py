@@ -20,7 +20,7 @@ from tandem.cli.log.sending import RecordSending
 from tandem.cli.records.bundles import Bundles, UnclosedQuote
 from tandem.cli.records.file_values import FORCED, FileValues, file_values
 from tandem.cli.records.folder_files import folder_files, partition_folders
-from tandem.cli.records.parquet_values import SUFFIXES
+from tandem.cli.records.parquet.parquet_values import SUFFIXES
 from tandem.cli.records.reject_groups import RejectGroups, by_reason, sample_sentence
 from tandem.cli.records.tail import followed
 from tandem.infra import kafka
@@ -69,8 +69,9 @@ def run(
     * If the source has a key, each line is decoded to compute its key, in batches of up to a thousand lines; a line that
       cannot be decoded is sent without a key. Otherwise the source's decoder reads the lines later.
 
-    * If the source's decoder is JSON, a file may also be an array of values, or have values of several lines; and the rows of a
-      file whose name ends in .parquet become JSON objects (docs/formats.md).
+    * If the source's decoder is JSON, a file may also be an array of values, or have values of several lines.
+    * The rows of a file whose name ends in .parquet become JSON objects, or rows of CSV where the source's decoder is CSV
+      (docs/formats.md).
     * If the source's decoder is Avro or Protobuf, values are bytes without line ends: each has its length before it, as a varint.
       An Avro container is read, too, if its schema is the source's (docs/formats.md).
     * Of a folder all files are sent, by name, except those whose names begin with a dot or underscore.

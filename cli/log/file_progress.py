@@ -9,7 +9,7 @@ from typing import Final
 
 from tandem.cli.command.call import Call
 from tandem.cli.records.input_stream import can_be_read_twice
-from tandem.cli.records.parquet_values import SUFFIXES
+from tandem.cli.records.parquet.parquet_values import SUFFIXES
 from tandem.views.counted import remaining_time, share
 
 _LOOK_EVERY: Final = 1000

@@ -1,13 +1,13 @@
 """A file as the values of records, by what the file is and by its source's format."""
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from tandem.cli.records.binary_kinds import AVRO_CONTAINER, refuse_binary
 from tandem.cli.records.bundles import BundledValue, Bundles, lists
@@ -15,12 +15,14 @@ from tandem.cli.records.input_stream import first_bytes, input_stream
 from tandem.cli.records.json_values import begins_collection, begins_values, feature_values, json_values
 from tandem.cli.records.length_values import length_lists, length_values
 from tandem.cli.records.lines import stream_lines
-from tandem.cli.records.parquet_values import SUFFIXES, parquet_values
+from tandem.cli.records.parquet.csv_rows import csv_encoder
+from tandem.cli.records.parquet.parquet_values import SUFFIXES, EncodeRow, json_encoder, parquet_names, parquet_values
 from tandem.views.decode.file import layout, value_ends
 from tandem.views.errors import TandemError
 from tandem.views.source.event import event_fields
 from tandem.views.source.format import RecordFormat
 from tandem.views.source.formats.avro import Avro
+from tandem.views.source.formats.csv import Csv
 from tandem.views.source.formats.json import Json
 from tandem.views.source.formats.protobuf import Protobuf
 from tandem.views.source.source import Source
@@ -67,9 +69,9 @@ class LineValues:
 
 @dataclass
 class ObjectValues:
-    """The values of a file of JSON values that are not a line each, or of Parquet rows as JSON; `lines` counts them.
+    """The values of a file of JSON values that are not a line each, or of Parquet rows; `lines` counts them.
 
-    Where a value of the source holds a list of events, they are put together in arrays.
+    Where a value of the source holds a list of events, `_join` puts several together, into an array of JSON.
     """
 
     name: str
@@ -77,15 +79,16 @@ class ObjectValues:
     _source: Source
     _values: Iterator[BundledValue]
     _sample: list[BundledValue]
+    _join: Callable[[list[bytes]], bytes]
     lines: int = 0
 
     def sample(self) -> list[BundledValue]:
         """The first values."""
-        return [replace(value, value=b"[" + value.value + b"]") for value in self._sample] if self._most else self._sample
+        return [replace(value, value=self._join([value.value])) for value in self._sample] if self._most else self._sample
 
     def __iter__(self) -> Iterator[BundledValue]:
         """The values, once. Raises TandemError after the values before the place that cannot be read."""
-        return self._arrays(self._most) if self._most else self._count()
+        return lists(self._count(), self._most, self._join) if self._most else self._count()
 
     @property
     def _most(self) -> int | None:
@@ -95,9 +98,6 @@ class ObjectValues:
         for value in self._values:
             self.lines += 1
             yield value
-
-    def _arrays(self, most: int) -> Iterator[BundledValue]:
-        return lists(self._count(), most, lambda items: b"[" + b",".join(items) + b"]")
 
 
 @dataclass
@@ -138,8 +138,7 @@ def file_values(source: Source, file: Path, *, any_bytes: bool = False, remedy: 
     Raises TandemError if it cannot be read, or is not text by its first bytes; `remedy` ends that sentence.
     """
     if file.suffix in SUFFIXES and not any_bytes:
-        _refuse_other_format(source, file)
-        yield ObjectValues(str(file), "row", source, parquet_values(file), list(islice(parquet_values(file), SAMPLE)))
+        yield _parquet_rows(source, file)
         return
     with input_stream(file) as stream:
         head = first_bytes(stream)
@@ -152,7 +151,8 @@ def file_values(source: Source, file: Path, *, any_bytes: bool = False, remedy: 
         arrays = source.max_events_per_record is not None and source.unnest is None
         read = None if any_bytes or not isinstance(source.decoder, Json) else _json_reader(source, head, arrays=arrays)
         if read is not None:
-            yield ObjectValues(str(file), "line", source, read(stream, str(file)), _first(read(io.BytesIO(head), str(file))))
+            sample = _first(read(io.BytesIO(head), str(file)))
+            yield ObjectValues(str(file), "line", source, read(stream, str(file)), sample, _array)
         else:
             yield LineValues(str(file), source, stream)
 
@@ -196,11 +196,31 @@ def _first(values: Iterator[BundledValue]) -> list[BundledValue]:
     return sample
 
 
-def _refuse_other_format(source: Source, file: Path) -> None:
-    """A function may read JSON; of the formats only JSON does."""
-    if isinstance(source.decoder, RecordFormat) and not isinstance(source.decoder, Json):
+def _parquet_rows(source: Source, file: Path) -> ObjectValues:
+    """The rows of a Parquet file: as CSV, or as JSON objects, which a function may read. Raises TandemError for other formats."""
+    decoder: Any = source.decoder
+    if isinstance(decoder, RecordFormat) and not isinstance(decoder, Csv | Json):
         raise TandemError(
-            f"{file}: a row of a Parquet file becomes a JSON object, and source '{source.name}' reads {source.decoder}; "
-            "send it to a source whose decoder is json()",
+            f"{file}: a row of a Parquet file becomes a JSON object or a row of CSV, and source '{source.name}' reads {decoder}; "
+            "send it to a source whose decoder is json() or csv(header=True)",
             code="file-unusable",
         )
+    encoder, join = json_encoder, _array
+    if isinstance(decoder, Csv):
+        header, encode = csv_encoder(source, decoder, parquet_names(file), str(file))
+        encoder = partial(_encoder_of_one, encode, b"" if _most_events(source) else header)
+        join = partial(_table, header)
+    values = parquet_values(file, encoder)
+    return ObjectValues(str(file), "row", source, values, list(islice(parquet_values(file, encoder), SAMPLE)), join)
+
+
+def _array(items: list[bytes]) -> bytes:
+    return b"[" + b",".join(items) + b"]"
+
+
+def _table(header: bytes, rows: list[bytes]) -> bytes:
+    return header + b"\n".join(rows)
+
+
+def _encoder_of_one(encode: EncodeRow, header: bytes, _: Sequence[str]) -> EncodeRow:
+    return lambda row, place: header + encode(row, place)

@@ -22,7 +22,7 @@ from tandem.cli.records.binary_kinds import refuse_binary
 from tandem.cli.records.input_stream import input_stream
 from tandem.cli.records.json_values import begins_collection, begins_values, feature_values, json_values
 from tandem.cli.records.lines import stream_lines
-from tandem.cli.records.parquet_values import SUFFIXES, parquet_values
+from tandem.cli.records.parquet.parquet_values import SUFFIXES, parquet_values
 from tandem.views.errors import TandemError
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.formats.csv import quote_is_open, rows_with_quotes

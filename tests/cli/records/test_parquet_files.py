@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tandem import Event, Scale, Source, csv
+from tandem import Event, Scale, Source, syslog
 from tandem.cli.records.file_values import file_values
-from tandem.cli.records.parquet_values import parquet_values
+from tandem.cli.records.parquet.parquet_values import parquet_values
 from tandem.views.decode import decode
 from tandem.views.decode.sample_records import as_records
 from tandem.views.errors import TandemError
@@ -191,10 +191,14 @@ def test_what_json_cannot_hold_is_refused(tmp_path: Path, column: pa.Array, sent
     assert sentence in str(refused.value)
 
 
+class Line(Event):
+    time: datetime
+
+
 def test_a_file_that_is_not_parquet_and_another_source_are_refused(tmp_path: Path) -> None:
     (tmp_path / "f.parquet").write_bytes(b'{"a": 1}\n')
     with pytest.raises(TandemError, match=r"cannot read .*f\.parquet as Parquet: "):
         list(parquet_values(tmp_path / "f.parquet"))
-    rows = Source(topic="orders", event=Order, event_time="at", decoder=csv(header=True), name="rows")
-    with pytest.raises(TandemError, match="source 'rows' reads csv"), file_values(rows, tmp_path / "f.parquet"):
+    lines = Source(topic="lines", event=Line, event_time="time", decoder=syslog(), name="lines")
+    with pytest.raises(TandemError, match=r"source 'lines' reads syslog\(\)"), file_values(lines, tmp_path / "f.parquet"):
         pass

@@ -1,4 +1,4 @@
-"""The rows of a Parquet file as JSON objects, without loss.
+"""The rows of a Parquet file as JSON objects, without loss; or as a source's other rows, of the same values.
 
 | type of a column | its JSON |
 | --- | --- |
@@ -14,7 +14,8 @@
 | interval, any other | refused |
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
@@ -52,26 +53,51 @@ _PLAIN: Final[tuple[Callable[[pa.DataType], bool], ...]] = (
 )
 
 
-def parquet_values(file: Path) -> Iterator[BundledValue]:
-    """The rows of the file, numbered from 1 on. Raises TandemError if it is not Parquet, or JSON cannot hold it without loss."""
+EncodeRow = Callable[[Sequence[Any], str], bytes]
+"""From the values of a row, and its place for errors, to bytes. Raises TandemError."""
+
+
+def json_encoder(names: Sequence[str]) -> EncodeRow:
+    """The function from rows with these columns to JSON objects."""
+    return lambda row, _: _ENCODE(dict(zip(names, row, strict=True)))
+
+
+def parquet_names(file: Path) -> list[str]:
+    """The names of the file's columns. Raises TandemError if it is not Parquet."""
+    with _open_parquet(file) as rows:
+        names: list[str] = rows.schema_arrow.names
+    return names
+
+
+def parquet_values(file: Path, encoder: Callable[[Sequence[str]], EncodeRow] = json_encoder) -> Iterator[BundledValue]:
+    """The rows of the file, numbered from 1 on. Raises TandemError if it is not Parquet, or JSON cannot hold it without loss.
+
+    `encoder` makes the bytes of a row from the values that its JSON has.
+    """
+    with _open_parquet(file) as rows:
+        names = rows.schema_arrow.names
+        if len(set(names)) < len(names):
+            raise TandemError(f"{file} has two columns of one name, which a JSON object cannot hold", code="file-unusable")
+        for column in rows.schema_arrow:
+            _check(column.type, f"column {column.name!r} of {file}")
+        encode, number = encoder(names), 0
+        for batch in rows.iter_batches(_ROWS):
+            columns = [
+                _values(column, f"column {name!r} of {file}, rows {number + 1} to {number + batch.num_rows}")
+                for name, column in zip(names, batch.columns, strict=True)
+            ]
+            for row in zip(*columns, strict=True):
+                number += 1
+                value = encode(row, f"row {number} of {file}")
+                yield BundledValue(value, number, len(value) + 1)
+
+
+@contextmanager
+def _open_parquet(file: Path) -> Iterator[pq.ParquetFile]:
     try:
         # Without a unit pyarrow reads INT96, which Spark writes, as nanoseconds, and years before 1678 and after 2261 as others.
         with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as rows:
-            names = rows.schema_arrow.names
-            if len(set(names)) < len(names):
-                raise TandemError(f"{file} has two columns of one name, which a JSON object cannot hold", code="file-unusable")
-            for column in rows.schema_arrow:
-                _check(column.type, f"column {column.name!r} of {file}")
-            number = 0
-            for batch in rows.iter_batches(_ROWS):
-                columns = [
-                    _values(column, f"column {name!r} of {file}, rows {number + 1} to {number + batch.num_rows}")
-                    for name, column in zip(names, batch.columns, strict=True)
-                ]
-                for row in zip(*columns, strict=True):
-                    number += 1
-                    value = _ENCODE(dict(zip(names, row, strict=True)))
-                    yield BundledValue(value, number, len(value) + 1)
+            yield rows
     except (OSError, pa.ArrowException) as error:
         raise TandemError(f"cannot read {file} as Parquet: {str(error).splitlines()[0]}", code="file-unusable") from error
 

@@ -1,0 +1,1 @@
+"""Rows of Parquet files as values of records."""
