@@ -175,7 +175,7 @@ ROW: dict[str, Any] = {
         (csv(columns=(*TYPES, "more")), {}, "{file} has no column 'more', which csv("),
     ],
 )
-def test_what_a_row_cannot_hold_is_refused(tmp_path: Path, decoder: Any, row: dict[str, Any], sentence: str) -> None:
+def test_what_a_row_cannot_hold_ends_in_a_sentence(tmp_path: Path, decoder: Any, row: dict[str, Any], sentence: str) -> None:
     class Loose(Event):
         at: datetime
         name: str

@@ -280,9 +280,9 @@ def test_an_avro_schema_is_an_array_exactly_where_values_hold_several(schema: An
         decoded(replace(test_avro.BARE, decoder=avro(schema=schema), max_events_per_record=many), b"\0")
 
 
-@pytest.mark.parametrize("items", ["string", ["null", test_avro.ORDER], {"type": "array", "items": "long"}])
+@pytest.mark.parametrize("items", ["string", ["null", "string"], {"type": "array", "items": "long"}])
 def test_an_avro_array_is_of_records(items: Any) -> None:
-    with pytest.raises(DefinitionError, match="no array of a record"):
+    with pytest.raises(DefinitionError, match="nor a union or an array with records"):
         avro(schema={"type": "array", "items": items})
 
 

@@ -28,7 +28,6 @@ from tandem.views.kernel.deduplicate import deduplicate
 from tandem.views.source.event import event_fields
 from tandem.views.source.fields.columns import column
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.fields.times import values_by_name
 from tandem.views.testing import answer
 from tandem.views.verify.random_events import events
 from tandem.views.view import state_schema
@@ -202,19 +201,22 @@ def test_an_avro_map_is_what_fastavro_wrote(amounts: dict[str, float], counts: d
     assert row["stops"] == [("s", [{"when": AT, "gross": 0.0}])]
 
 
-def test_a_key_that_avro_has_twice_rejects_the_record() -> None:
-    class Counted(Event):
-        at: datetime
-        n: dict[str, int]
+class Counted(Event):
+    at: datetime
+    n: dict[str, int]
 
-    fields = [{"name": "at", "type": "string"}, {"name": "n", "type": {"type": "map", "values": "long"}}]
-    source = Source(
-        topic="t", event=Counted, event_time="at", decoder=avro(schema={"type": "record", "name": "R", "fields": fields})
-    )
+
+FIELDS = [{"name": "at", "type": "string"}, {"name": "n", "type": {"type": "map", "values": "long"}}]
+COUNTED = Source(
+    topic="t", event=Counted, event_time="at", decoder=avro(schema={"type": "record", "name": "R", "fields": FIELDS})
+)
+
+
+def test_a_key_that_avro_has_twice_rejects_the_record() -> None:
     at = b"\x28" + b"2026-11-01T00:00:00Z"
-    assert reason(source, at + b"\x04" + b"\x02a\x02" + b"\x02b\x04" + b"\x00") == "event"
-    assert reason(source, at + b"\x04" + b"\x02a\x02" + b"\x02a\x02" + b"\x00") == "repeated_key"
-    assert reason(source, at + b"\x02" + b"\x02a\x02" + b"\x02" + b"\x02a\x02" + b"\x00") == "repeated_key", "of two blocks"
+    assert reason(COUNTED, at + b"\x04" + b"\x02a\x02" + b"\x02b\x04" + b"\x00") == "event"
+    assert reason(COUNTED, at + b"\x04" + b"\x02a\x02" + b"\x02a\x02" + b"\x00") == "repeated_key"
+    assert reason(COUNTED, at + b"\x02" + b"\x02a\x02" + b"\x02" + b"\x02a\x02" + b"\x00") == "repeated_key", "of two blocks"
 
 
 def test_of_many_keys_the_first_that_occurs_twice_is_named() -> None:
@@ -233,9 +235,13 @@ def test_of_many_keys_the_first_that_occurs_twice_is_named() -> None:
         "in a map": [f"key '{names[-2]}' occurs 2 times in the map tags"],
         "declared": ["key 'id' occurs 2 times in one object"],
     }
-    pairs = [{"key": name, "value": "1.5"} for name in twice]
-    with pytest.raises(Reject, match=f"field amounts: key '{names[-2]}' occurs 2 times"):
-        values_by_name(Deep, {"amounts": pairs})
+    entries = b"".join(b"\x0e" + name.encode() + b"\0" for name in twice)
+    value = b"\x28" + b"2026-11-01T00:00:00Z" + varint(2 * len(twice)) + entries + b"\0"
+    assert decoded(COUNTED, value).rejects["detail"].to_pylist() == [f"field n: key '{names[-2]}' occurs 2 times"]
+
+
+def varint(number: int) -> bytes:
+    return b"" if number == 0 else bytes((number & 0x7F | (0x80 if number >= 0x80 else 0),)) + varint(number >> 7)
 
 
 def messages() -> tuple[str, Any]:

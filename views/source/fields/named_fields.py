@@ -22,7 +22,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from functools import partial
 from operator import itemgetter
 from typing import Any, Final, Literal
 from uuid import UUID
@@ -34,7 +33,7 @@ from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.event import Event, Field, event_fields
 from tandem.views.source.fields.aliases import values_by_attribute
 from tandem.views.source.fields.reasons import Reject, misfit
-from tandem.views.source.fields.times import value_readers, values_by_name
+from tandem.views.source.fields.times import values_by_name
 from tandem.views.source.format import Entries, Unnest, Unnested
 
 Kind = Literal[
@@ -140,10 +139,8 @@ def advice(kind: Kind | None) -> str:
     return f"; declare it as {' or '.join(names)}" if names else ""
 
 
-def builder(event: type[Event], *, texts: bool) -> Callable[[Mapping[str, Any]], Any]:
-    """`built` for one event type; without `texts` no value is the text of a time or decimal."""
-    if texts and value_readers(event):
-        return partial(built, event)
+def builder(event: type[Event]) -> Callable[[Mapping[str, Any]], Any]:
+    """The function from values by key to the event; no value is the text of a time or decimal. It raises Reject."""
 
     def build(values: Mapping[str, Any]) -> Any:
         try:

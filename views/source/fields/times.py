@@ -1,7 +1,6 @@
 """Times and numbers of an event that msgspec does not read as formats write them: in JSON, and in values by name."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
@@ -225,9 +224,7 @@ def values_by_name(event: type[Event], values: Mapping[str, Any]) -> Mapping[str
 
 
 def _has_reader(field: Field) -> bool:
-    """Whether a field has values that are read here: times, decimals in texts, and maps in pairs."""
-    if field.type is dict:
-        return True
+    """Whether a field has values that are read here: times, and decimals in texts."""
     if field.items is not None:
         return _has_reader(field.items)
     return is_time(field) or field.type is Decimal or any(map(_has_reader, field.fields))
@@ -261,24 +258,10 @@ def _by_value(field: Field) -> ReadTime:
     if field.items is not None:
         item = _by_value(field.items)
         if field.type is dict:
-            return partial(_map, field.key, item)
+            return lambda value: {key: item(inner) for key, inner in value.items()} if isinstance(value, dict) else value
         return lambda value: list(map(item, value)) if isinstance(value, list) else value
     inner = _readers(field.fields)
     return lambda value: _times_of_fields(inner, value) if isinstance(value, dict) else value
-
-
-def _map(key: str, item: ReadTime, value: Any) -> Any:
-    """The map of a dict, or of pairs with fields key and value as Avro's decoder reads them. Raises Reject."""
-    if isinstance(value, dict):
-        return {name: item(inner) for name, inner in value.items()}
-    if not isinstance(value, list):
-        return value
-    read = {pair["key"]: item(pair["value"]) for pair in value}
-    if len(read) < len(value):
-        counts = Counter(pair["key"] for pair in value)
-        repeated, times = next((name, times) for name, times in counts.items() if times > 1)
-        raise Reject("repeated_key", f"field {key}: key {repeated[:_DETAIL_CHARACTERS]!r} occurs {times} times")
-    return read
 
 
 def _times_of_fields(readers: Readers, values: Mapping[str, Any]) -> Mapping[str, Any]:

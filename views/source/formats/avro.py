@@ -1,5 +1,5 @@
 """Avro: one value is one record in Avro's binary encoding, of a schema that the project holds. With
-`max_events_per_record`, one value is one array of records.
+`max_events_per_record`, one value is one array of records. A schema may be a union with records: its other values are rejects.
 
 * `avro(schema=...)` reads values that are the record alone.
 * `avro(registry="http://...")` reads the values of producers with a schema registry, and fetches the schemas from it
@@ -12,11 +12,11 @@ The event type takes the fields that it needs by name (its JSON key, where that 
 * An array is a list, a record a struct, a union with null an Optional.
 * A field that a schema lacks has the event type's default, so one event type reads the records of all its schemas.
 * A map is a dict; a key that it has twice rejects the record.
-* Times of day and times without zone fit no field; the schema may contain them.
+* Of a union the branches that a field takes are read; a value of another branch rejects the record.
 * A field that the event type does not take is skipped by its physical type, so it decides nothing: the schema may be recursive
   there, and have invalid defaults and logical types.
 
-fastavro reads the values. It decides about bytes that no writer of the schema writes, such as a negative index of an enum.
+fastavro reads the schemas, and avro_readers.py the values.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ from tandem.views.source.format import Listed, NestedFormat, Parse, Unnest
 from tandem.views.source.formats.avro_skip import build_item, item_text
 from tandem.views.source.formats.schema_registry import FromRegistry, Kind, SchemaFrame, check_address
 
-Schema = str | Mapping[str, Any]
+Schema = str | Mapping[str, Any] | list[Any]
 
 _FRAME_BYTES: Final = 5
 
@@ -65,13 +65,12 @@ class Avro:
         """The function from one value to the values of a record by name, or to a list of those; then the one to the event."""
         from tandem.views.source.formats.avro_records import reader  # noqa: PLC0415 - few projects need fastavro
 
+        build = builder(event)  # the readers have read the texts
         if isinstance(self.schemas, str):
-            read_one, texts = reader(event, self.schemas, "the schema", listed=listed, fields=fields)
-            return read_one, builder(event, texts=texts)
-        both = {
+            return reader(event, self.schemas, "the schema", listed=listed, fields=fields), build
+        readers = {
             number: reader(event, schema, f"schema {number}", listed=listed, fields=fields) for number, schema in self.schemas
         }
-        readers = {number: read_one for number, (read_one, _) in both.items()}
 
         def read(value: bytes) -> Any:
             if len(value) < _FRAME_BYTES or value[0] != 0:
@@ -81,7 +80,7 @@ class Avro:
                 raise Reject("schema", f"the source has no schema {number}; schemas: {', '.join(map(str, sorted(readers)))}")
             return readers[number](value[_FRAME_BYTES:])
 
-        return read, builder(event, texts=any(texts for _, texts in both.values()))
+        return read, build
 
     def __str__(self) -> str:
         if isinstance(self.schemas, str):
@@ -115,7 +114,7 @@ def avro(
     """Decode Avro: values of one `schema`, or values that name their schema by its id in a registry.
 
     These are the schemas of the `registry` at an address, or `schemas`. A schema is a JSON text or the parsed JSON. It is a
-    record, or with `max_events_per_record` an array of a record.
+    record, or a union with records; with `max_events_per_record` an array of them.
     """
     from tandem.views.source.formats.avro_records import canonical  # noqa: PLC0415 - few projects need fastavro
 

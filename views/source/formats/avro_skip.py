@@ -6,7 +6,6 @@ It keeps its place on a list, so a value may be nested to any depth: fastavro 1.
 schema that is nested some thousand deep. Items of zero bytes are skipped at once, however many there are.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,9 +13,9 @@ from typing import Any, Final
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.format import as_text
 
-_LONG: Final = re.compile(rb"[\x80-\xff]{9}[\x02-\xff]")
-"""Bytes that occur in every number of more than 64 bits; texts of other alphabets contain them too."""
-_NUMBER_BYTES: Final = 10
+_NUMBER_BITS: Final = 70
+"""Those of ten bytes: no number of 64 bits has an eleventh."""
+ENDS_EARLY: Final = "not a value of its schema: it ends within an item"
 _SIZES: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 
 
@@ -35,12 +34,6 @@ def resolved(schema: Any, names: Mapping[str, Any]) -> Mapping[str, Any]:
         schema = names.get(schema, {"type": schema})
     found: Mapping[str, Any] = schema
     return found
-
-
-def check_numbers(schema: Any, names: Mapping[str, Any], value: bytes) -> None:
-    """Raise Reject if a number does not fit 64 bits, in a value that fastavro has read: it drops the high bits."""
-    if _LONG.search(value) is not None:
-        after(schema, names, value, 0)
 
 
 def after(schema: Any, names: Mapping[str, Any], value: bytes, at: int) -> int:
@@ -70,7 +63,7 @@ def after(schema: Any, names: Mapping[str, Any], value: bytes, at: int) -> int:
             length, at = number(value, at)
             at += _size(length) if kind in ("bytes", "string") else 0
         if at > len(value):
-            raise Reject("format", "not a value of its schema: it ends within an item")
+            raise Reject("format", ENDS_EARLY)
     return at
 
 
@@ -91,17 +84,20 @@ def block(value: bytes, at: int) -> tuple[int, int]:
 
 def number(value: bytes, at: int) -> tuple[int, int]:
     """The number that begins at this byte, and its end."""
-    bits = 0
-    for place in range(_NUMBER_BYTES):
-        if at + place >= len(value):
-            raise Reject("format", "not a value of its schema: it ends within a number")
-        byte = value[at + place]
-        bits |= (byte & 0x7F) << 7 * place
-        if byte < 0x80:
-            if bits >= 2**64:
+    bits = shift = 0
+    try:
+        while (byte := value[at]) >= 0x80:
+            bits |= (byte & 0x7F) << shift
+            shift += 7
+            at += 1
+            if shift == _NUMBER_BITS:
                 break
-            return (bits >> 1) ^ -(bits & 1), at + place + 1
-    raise Reject("out_of_range", "a number does not fit 64 bits")
+    except IndexError:
+        raise Reject("format", "not a value of its schema: it ends within a number") from None
+    if shift > 56 and byte << shift >= 2**64:
+        raise Reject("out_of_range", "a number does not fit 64 bits")
+    bits |= byte << shift
+    return (bits >> 1) ^ -(bits & 1), at + 1
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ class Csv:
     def listed(self, event: type[Event]) -> Listed:
         """Values of several rows, one event each; raises DefinitionError as `parser` does."""
         fields = text_fields(event, "a CSV row")
-        build = builder(event, texts=False)  # the readers have cut the texts of times
+        build = builder(event)  # the readers have cut the texts of times
         read_text = reader_of_escapes if self.escape else reader
         readers = {field.key: read_text(field, empty=self.null, decimal=self.decimal) for field in fields}
         taken = lru_cache(maxsize=_HEADERS)(partial(_take, fields, readers, self))

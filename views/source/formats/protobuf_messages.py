@@ -58,7 +58,7 @@ def parser(event: type[Event], descriptor: bytes, name: str) -> Parse:
     Raises DefinitionError for an invalid descriptor, an unknown type, or if messages lack what the event type needs.
     """
     read = _reader(named_fields(event, "a message"), descriptor, name, event.__name__)
-    build = builder(event, texts=False)  # `_single` reads the texts
+    build = builder(event)  # `_single` reads the texts
     return lambda value: build(read(value))
 
 
@@ -67,7 +67,7 @@ def unnest(event: type[Event], place: Unnest, descriptor: bytes, name: str) -> L
     named_fields(event, "a message")
     fields, several = fields_to_unnest(event, place)
     read = _reader(fields, descriptor, name, event.__name__)
-    return Listed(lambda value: item_values(read(value), several), builder(event, texts=False))
+    return Listed(lambda value: item_values(read(value), several), builder(event))
 
 
 def _reader(fields: tuple[Field, ...], descriptor: bytes, name: str, place: str) -> Callable[[bytes], dict[str, Any]]:

@@ -128,7 +128,7 @@ class Syslog:
         time = _time if self.zone is None else partial(_time_in_zone, zone=self.zone, year=self.year)
         wanted = [(field.key, _GROUPS.get(field.key, field.key), _take(field, time)) for field in fields if field.key in _TYPES]
         parts = _PARTS if self.structured else _WITHOUT_STRUCTURED
-        build = builder(event, texts=False)  # the messages' times are read here
+        build = builder(event)  # the messages' times are read here
         matching = re.compile(" ".join(parts.values()) + _REST, _FLAGS).fullmatch
 
         def parse(value: bytes, timestamp: datetime | None = None) -> Any:

@@ -95,7 +95,7 @@ def line_parser(layout: LineLayout, event: type[Event]) -> Parse:
     needed = [index for field, index, _ in wanted if takes[field.key] in request and not field.optional]
     logged_request = order.index(REQUEST) if splits else -1
     matching = re.compile(_expression(layout, frozenset(captures)), re.ASCII).fullmatch
-    build = builder(event, texts=False)
+    build = builder(event)
 
     def parse(value: bytes) -> Any:
         value, damage = without_mark(value), None
