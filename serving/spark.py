@@ -6,6 +6,7 @@ States travel as Arrow bytes to the bucket of their keys, where the kernel merge
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from typing import Final
 
@@ -17,7 +18,7 @@ from pyspark.sql.types import StructField, StructType
 from tandem.infra.spark.versions import compare, compared
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location
-from tandem.ledger.publish.batch_parts import BatchPart, files_with_later
+from tandem.ledger.publish.batch_parts import BatchPart, files_with_later, staying
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.stored_states import by_bucket, stored
 from tandem.serving.connection import AtOneSnapshot
@@ -50,6 +51,7 @@ class _Work:
     table: Location
     buckets: int
     watermark: int | None
+    kept_from: datetime | None
 
     def bound(self) -> View:
         """The view, as the release defines it."""
@@ -100,6 +102,7 @@ def frame_of(session: SparkSession, tables: Tables, snapshot: Snapshot, definiti
         Location.of(tables, address),
         max(context.defaultParallelism, rows // _BUCKET_ROWS + 1),
         snapshot.watermark(definition.source.name, at_the_cut=layer == "batch"),
+        live.first_window,
     )
 
     def presented(sent: pa.Table) -> pa.Table:  # PySpark reads the types, which a functools.partial does not tell
@@ -116,7 +119,7 @@ def _sent(work: _Work, item: _AnswerFile | _States) -> Iterator[tuple[int, bytes
     view = work.bound()
     read = stored(view, work.table, item.path, item.later) if isinstance(item, _AnswerFile) else map(from_ipc, item)
     for states in read:
-        yield from by_bucket(states, shared_columns(view), work.buckets)
+        yield from by_bucket(staying(states, work.kept_from), shared_columns(view), work.buckets)
 
 
 def _presented(work: _Work, sent: pa.Table) -> pa.Table:

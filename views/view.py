@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from types import FunctionType
 from typing import Any, Final
@@ -10,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from tandem.views.errors import DefinitionError, listed
+from tandem.views.instant import MICROSECOND, nearest_time
 from tandem.views.measures.custom import CustomMeasure, told
 from tandem.views.measures.derived import Derived, bind_derived
 from tandem.views.measures.filtered import Filtered
@@ -18,6 +20,7 @@ from tandem.views.source.event import TIMESTAMP, event_fields, is_label
 from tandem.views.source.log_order import GENERATION, place_sql
 from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.source import Source
+from tandem.views.source.watermark import Maxima
 from tandem.views.sql.engine import quoted
 from tandem.views.sql.expressions import Expression, bind_expression
 from tandem.views.value_forms import MAPPINGS, display_text, not_a_mapping, not_a_measure, not_a_text, not_a_window
@@ -37,6 +40,8 @@ class View:
     * `window`: which events of a key share an answer.
     * `measures`: the aggregates over the events of a key and window, by name.
     * `where`: a condition; events for which it is not true are left out, and no other expression is evaluated for them.
+    * `keep`: how long windows stay. A window that ends at least this long before the greatest event time below the cut leaves the
+      answers, and events that come for it later do not bring it back. Log time decides, no clock. The default keeps all windows.
     * `name`: the variable's name in definitions.py unless given.
 
     For readers only; they change no number:
@@ -58,6 +63,7 @@ class View:
     docs: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     tolerances: Mapping[str, float] = field(default_factory=dict)
+    keep: timedelta | None = None
 
     def __eq__(self, other: object) -> bool:
         """Equal in every part; the order of keys and measures counts, because it is the order of columns."""
@@ -95,7 +101,15 @@ class View:
 
     def _parts(self) -> tuple[object, ...]:
         mappings = (self.keys, self.measures, self.docs, self.units, self.tolerances)
-        return (self.source, self.window, self.where, self.name, self.doc, *(tuple(mapping.items()) for mapping in mappings))
+        return (
+            self.source,
+            self.window,
+            self.where,
+            self.name,
+            self.doc,
+            self.keep,
+            *(tuple(mapping.items()) for mapping in mappings),
+        )
 
 
 @dataclass(frozen=True)
@@ -173,6 +187,7 @@ def bind(view: View) -> BoundView:
         placement = view.window.bind(view.source, [input_.type for input_ in looked_at])
     except DefinitionError as error:
         raise DefinitionError(f"{place}, window: {', '.join(map(repr, view.window.inputs))} {error}") from error
+    _check_keep(view, placement, place)
     measures: dict[str, BoundMeasure] = {}
     for name, measure in view.measures.items():
         if isinstance(measure, Derived):
@@ -327,6 +342,28 @@ def _check_shape(view: View, place: str) -> None:
             raise DefinitionError(
                 f"{place}, tolerances: {name!r} is given {tolerance!r}; it is a part of the larger answer, such as 0.05, below 1"
             )
+
+
+def _check_keep(view: View, placement: Placement, place: str) -> None:
+    """Raise DefinitionError for an invalid `keep`, or for windows that do not each end at a time of their own."""
+    if view.keep is None:
+        return
+    if not isinstance(view.keep, timedelta) or view.keep <= timedelta(0):
+        raise DefinitionError(f"{place}, keep: {view.keep!r} is not a positive timedelta, such as timedelta(days=400)")
+    if placement.timing.slice_at is None or placement.steps.arrange is not None:
+        raise DefinitionError(
+            f"{place}, keep: window {view.window} keeps all its windows: only windows that do not overlap and that begin and end "
+            "by the clock can leave, such as tumbling(days=1) or calendar(...)"
+        )
+
+
+def first_window(view: View, maxima: Maxima) -> datetime | None:
+    """The start of the first window that stays below a position with these maxima; None if all stay."""
+    slice_at = bind(view).placement.timing.slice_at
+    if view.keep is None or slice_at is None or not maxima:
+        return None
+    horizon = max(times.event_time for times in maxima.values()) - view.keep // MICROSECOND
+    return slice_at(nearest_time(horizon))[0]
 
 
 def _check_columns(place: str, reserved: Iterable[str], columns: list[str]) -> None:

@@ -39,7 +39,7 @@ from tandem.ledger.delta.location import opened
 from tandem.ledger.files.file_ranges import EVENTS
 from tandem.ledger.files.scan import scan
 from tandem.ledger.files.splits import Slice
-from tandem.ledger.publish.batch_parts import starting_within
+from tandem.ledger.publish.batch_parts import starting_within, staying
 from tandem.ledger.stored_states import by_bucket, stored
 from tandem.views.arrow.arrays import from_ipc
 from tandem.views.fingerprint.additive import Apart, joined, with_measures
@@ -215,7 +215,7 @@ def _merge_bucket(
     if suspects:
         yield from _count_suspects(job, suspects, {name: accumulators[name, "folded"] for name in views})
     for name, view in views.items():
-        sides = {side: accumulators[name, side].take() for side in {"folded", *chain.from_iterable(job.pairs)}}
+        sides = {side: _staying(job, name, accumulators[name, side]) for side in {"folded", *chain.from_iterable(job.pairs)}}
         for pair in job.pairs:
             yield KeyComparison(name, pair, compare(view, *(sides[side].states for side in pair)))
         if job.version is None:
@@ -232,12 +232,18 @@ def _merge_bucket(
         else:
             whole.add(sides["folded"])
             whole.add(accumulators[name, "beyond"].take())
-            states = kernel.settle(view, whole.take().states)
+            states = kernel.settle(view, _staying(job, name, whole).states)
         file = TableFile(job.views[name], state_schema(view), WINDOW_COLUMNS, {VERSION: str(job.version)})
         with file:
             file.write(states)
         if file.written is not None:
             yield ViewFile(name, file.written)
+
+
+def _staying(job: FoldJob, view: str, accumulator: Accumulator) -> Partial:
+    """What an accumulator holds, without windows that have left the view."""
+    taken = accumulator.take()
+    return replace(taken, states=staying(taken.states, job.kept_from.get(view)))
 
 
 def _count_suspects(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final, Literal
 
 from tandem.batch.fold.suspects import Decided
@@ -48,6 +49,7 @@ class FoldJob:
         windows: fold only windows that start within these bounds.
         pairs: the sides to compare, view by view.
         generations: the ids of the source's topics, the oldest first.
+        kept_from: by view, the start of the first window that stays; states of earlier ones are dropped.
         added: views of which only these measures are folded; their stored states are those of the other measures.
     """
 
@@ -64,6 +66,7 @@ class FoldJob:
     generations: tuple[str, ...] = ()
     added: Mapping[str, Added] = field(default_factory=dict, hash=False)
     suspects: tuple[str, ...] = ()
+    kept_from: Mapping[str, datetime] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Final
 
 from tandem.batch.fold import fold_job
@@ -24,6 +25,7 @@ class StateFiles:
         merged: files of states that are merged with what is folded.
         compared: files of states that are compared with it.
         pairs: the sides to compare with each other.
+        kept_from: by view of which windows have left, the start of the first that stays.
         in_log_order: the windows of a view depend on the order of the log.
     """
 
@@ -33,6 +35,7 @@ class StateFiles:
     compared: tuple[fold_job.StatesFile | fold_job.Commits, ...]
     pairs: tuple[fold_job.Pair, ...]
     in_log_order: bool
+    kept_from: Mapping[str, datetime] = field(default_factory=dict, hash=False)
 
     @property
     def merged_rows(self) -> int:
@@ -49,6 +52,7 @@ def gather_states(tables: Tables, targets: Mapping[str, ViewTarget], comparison:
         compared=tuple(_compared(tables, targets, comparison)),
         pairs=comparison.pairs,
         in_log_order=any(target.in_log_order for target in targets.values()),
+        kept_from={view: start for view, target in targets.items() if (start := target.batch_view.first_window) is not None},
     )
 
 

@@ -121,6 +121,7 @@ def fold_events(
         generations=files.archived.generations,
         added=states.added,
         suspects=found.suspects,
+        kept_from=states.kept_from,
     )
     items = [*slices.compared, *map(fold_job.Beyond, slices.beyond), *states.merged, *states.compared]
     return fold.fold(batch.session, job, items)

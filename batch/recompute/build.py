@@ -38,7 +38,7 @@ from tandem.views.fingerprint.additive import same_events
 from tandem.views.project.project import Project
 from tandem.views.source.watermark import Maxima
 from tandem.views.source.watermark import newest as united
-from tandem.views.view import state_schema
+from tandem.views.view import first_window, state_schema
 from tandem.views.windows import WINDOW_COLUMNS
 
 
@@ -275,6 +275,9 @@ def candidate(batch: BatchRun, version: NewVersion, built: Sequence[Built], base
             known = newest.get(name) if extends else None
             times = [found for found in (known, one.views.newest) if found is not None]
             newest |= {name: max(times)} if times else {}
+        for view in one.kept:
+            first = first_window(version.definitions.views[view], maxima.get(name, {}))
+            views[view] = views[view].with_gone(first, base.views[view])
     return replace(
         base,
         at=batch.now(),

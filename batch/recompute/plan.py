@@ -92,6 +92,13 @@ def steps(project: Project, state: Publication, request: RecomputeRequest) -> li
     bounds = (
         dict.fromkeys(chosen, None) if request.windows is None else _bounds(chosen, request.windows, exact=bool(request.views))
     )
+    for name, windows in bounds.items():
+        first = state.views[name].first_window if name in state.views else None
+        if windows is not None and first is not None and windows[0] < first:
+            raise BadRequest(
+                f"windows before {utc_text(first)} have left view {name!r}, which keeps {chosen[name].keep}: "
+                f"ask for windows from there on, `--from {utc_text(first)}`"
+            )
     of = {source: [name for name in bounds if chosen[name].source.name == source] for source in project.sources}
     found = (
         _step(source, [name for name in views if bounds[name] == windows], state, request, windows)
@@ -117,7 +124,7 @@ def _step(
 ) -> RecomputeStep | None:
     whole = dict.fromkeys(views, ())
     published = state.cut(source)
-    parts = {name: state.views[name].parts for name in views}
+    parts = {name: state.views[name].log_parts for name in views}
     if request.at_published_cut:
         if not views or not published.offsets:
             return None
@@ -133,10 +140,13 @@ def merged(target: ViewTarget, added: int) -> tuple[BatchPart, ...]:
     """The newest parts of a batch view, which are merged with the states of `added` new offsets.
 
     Each part that stays covers more than twice as much as the next one. So the number of parts grows with the logarithm of the
-    history, and each state is written about that often. A view whose windows depend on log order has one part.
+    history, and each state is written about that often. A view whose windows depend on log order has one part. All parts of a
+    view are merged, without the windows that have left, once these span a quarter of what it keeps.
     """
-    parts = target.batch_view.parts
+    parts, gone, keep = target.batch_view.log_parts, target.batch_view.gone, target.view.keep
     if target.in_log_order or len(parts) >= _MOST_PARTS:
+        return parts
+    if gone is not None and keep is not None and gone[1] - gone[0] > keep / 4:
         return parts
     first, covered = len(parts), added
     while first and parts[first - 1].windows is None:

@@ -110,6 +110,7 @@ class _Drawn:
     keys: pa.Table
     published: pa.Table
     events: dict[_Part, list[pa.Table] | None]
+    kept_from: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,8 @@ def _drawn(tables: Tables, live: Publication, view: View, keys: int) -> _Drawn:
     answers = kernel.present(view, Partial(kernel.merge_states(view, of_keys)))
     found = _matching(answers.select(list(view.keys)), named, chosen)  # DuckDB cannot read every answer: totals have 76 digits
     published = answers.take(found[_ROW]).append_column(_KEY, found[_KEY])
-    return _Drawn(view, chosen, published, {_Part(number): [] for number in range(chosen.num_rows)})
+    parts: dict[_Part, list[pa.Table] | None] = {_Part(number): [] for number in range(chosen.num_rows)}
+    return _Drawn(view, chosen, published, parts, live.views[view.name].first_window)
 
 
 def _published(tables: Tables, live: Publication, view: View, names: Sequence[str]) -> Iterator[pa.Table]:
@@ -305,7 +307,12 @@ def _against_oracle(drawn: _Drawn, log: _SampledLog, first: Firsts) -> Sampled:
         events = pa.concat_tables(held) if held else events_schema(source).empty_table()
         counted = oracle.counted(source, events, first, log.generations)
         groups, _ = oracle.grouped(view, kernel.prepare(source, counted, log.generations).events)
-        own = {group: rows for group, rows in groups.items() if _is_of(view, part, values[part.key], group)}
+        earliest = drawn.kept_from
+        own = {
+            group: rows
+            for group, rows in groups.items()
+            if _is_of(view, part, values[part.key], group) and (earliest is None or group[len(view.keys)] >= earliest)
+        }
         parts[part] = oracle.compare(view, _answers_of(drawn, part), own)
     differences = [plus(*measure) for measure in zip(*parts.values(), strict=True)]
     compared = {part.key for part in parts}

@@ -24,6 +24,7 @@ from tandem.serving.read.snapshot_follower import live_at
 from tandem.serving.read.window_zone import clocks, rows_in, rows_with_local, table_in, zone_name
 from tandem.views.counted import counted
 from tandem.views.exactness import MARK
+from tandem.views.instant import utc_text
 from tandem.views.start import start_sentence
 
 if TYPE_CHECKING:
@@ -170,6 +171,8 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
         yield f"watermark {written(whence.watermark)}"
     if whence.start is not None:
         yield f"history {start_sentence(whence.start.to_json())}"
+    if whence.kept_from is not None:
+        yield f"windows from {utc_text(whence.kept_from)} on; earlier ones have left the view"
     if whence.ahead:
         yield (
             f"{whence.ahead} of the source's events are ahead of their records' timestamps; they count, but do not move the "

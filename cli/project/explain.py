@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -129,6 +130,7 @@ def _logical(view: View) -> dict[str, Any]:
             "slice_s": None if placement.timing.slice is None else placement.timing.slice.total_seconds(),
             "reads": list(placement.events.reads),
             "looked_up_by_time": placement.independent,
+            "keep_s": None if view.keep is None else view.keep.total_seconds(),
         },
         "measures": {one.name: _measure(view, one) for one in bound.measures if one.derived is None},
         "derived": {
@@ -256,6 +258,8 @@ def _steps(logical: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from (("key", f"{name}: {key['type']} = {key['expression']}") for name, key in logical["keys"].items())
     slices_ = "" if window["slice_s"] is None else f"; slices of {window['slice_s']:g} s"
     yield "window", f"{window['window']}: {', '.join(window['states'])}{slices_}"
+    if window["keep_s"] is not None:
+        yield "keep", f"windows leave {timedelta(seconds=window['keep_s'])} before the greatest event time below the cut"
     for name, measure in logical["measures"].items():
         states = ", ".join(f"{column} {type_}" for column, type_ in measure["states"].items())
         yield "measure", f"{name} = {measure['measure']}: {measure['answer']}"

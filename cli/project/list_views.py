@@ -40,6 +40,7 @@ def _view(view: View) -> dict[str, Any]:
         "doc": view.doc,
         "keys": list(view.keys),
         "window": str(view.window),
+        "keep": None if view.keep is None else str(view.keep),
         "measures": {name: reasons[name][0].says if name in reasons else "exact" for name in view.measures},
     }
 
@@ -51,7 +52,8 @@ def _lines(document: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         yield f"source {name}: topic {', '.join(source['topics'])}, {identity}{start}"
     for name, view in document["views"].items():
         yield ""
-        yield f"view {name} of {view['source']}: {view['window']}"
+        keep = f", kept {view['keep']}" if view["keep"] else ""
+        yield f"view {name} of {view['source']}: {view['window']}{keep}"
         if view["doc"]:
             yield f"  {view['doc']}"
         if view["keys"]:

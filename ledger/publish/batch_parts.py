@@ -1,9 +1,9 @@
 """The parts of a batch view: a base and later parts, each a batch version in the view's table."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -19,30 +19,38 @@ if TYPE_CHECKING:
 Windows = tuple[datetime, datetime]
 """Half-open bounds of window starts."""
 
+_FIRST: Final = datetime(1, 1, 1, tzinfo=UTC)
+
 
 @dataclass(frozen=True)
 class BatchPart:
     """One batch version of a view: `rows` states of the log from the end of the part before up to `end`.
 
     A part with `windows` adds no range of the log. It replaces the states of earlier parts whose windows start in these bounds.
+    Without rows and `gone`, these windows have left the view, and no later event brings them back: those that start before the
+    bounds are in no earlier part any more.
     """
 
     version: int
     rows: int
     end: Position
     windows: Windows | None = None
+    gone: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object of the fields."""
         windows = None if self.windows is None else [bound.isoformat() for bound in self.windows]
-        return {"version": self.version, "rows": self.rows, "end": self.end.to_json(), "windows": windows}
+        gone = {"gone": True} if self.gone else {}
+        return {"version": self.version, "rows": self.rows, "end": self.end.to_json(), "windows": windows, **gone}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "BatchPart":
         """Inverse of `to_json`."""
         start, end = map(datetime.fromisoformat, document["windows"]) if document["windows"] else (None, None)
         windows = None if start is None or end is None else (start, end)
-        return cls(document["version"], document["rows"], Position.from_json(document["end"]), windows)
+        return cls(
+            document["version"], document["rows"], Position.from_json(document["end"]), windows, document.get("gone", False)
+        )
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,32 @@ class BatchView:
     def version(self) -> int:
         """The newest part's batch version; 0 for the empty batch."""
         return self.parts[-1].version if self.parts else 0
+
+    @property
+    def log_parts(self) -> tuple[BatchPart, ...]:
+        """The parts without the last one if it says which windows have left."""
+        return self.parts[:-1] if self.parts and self.parts[-1].gone else self.parts
+
+    @property
+    def gone(self) -> Windows | None:
+        """The bounds of windows that have left and that some part may still have; those that start earlier are in no part."""
+        return self.parts[-1].windows if self.parts and self.parts[-1].gone else None
+
+    @property
+    def first_window(self) -> datetime | None:
+        """The start of the first window that stays; None if all do."""
+        return None if self.gone is None else self.gone[1]
+
+    def with_gone(self, kept_from: datetime | None, before: "BatchView") -> "BatchView":
+        """The view, in which windows that start earlier have left, after a view that may have lost some already."""
+        if kept_from is None and before.gone is None:
+            return self
+        ends = [end for end in (kept_from, before.first_window) if end is not None]
+        last = self.parts[-1]
+        # A rebuilt base has no windows that had left before.
+        first = before.first_window if len(self.parts) == 1 and last.windows is None else before.gone and before.gone[0]
+        gone = BatchPart(last.version, 0, last.end, (first or _FIRST, max(ends)), gone=True)
+        return replace(self, parts=(*self.parts, gone))
 
     @property
     def rows(self) -> int:
@@ -96,7 +130,7 @@ def files_of(tables: Tables, address: str, part: BatchPart) -> tuple[DeltaTable,
     handle = open_table(tables, address)
     if handle is None:
         raise Unreadable(f"table {address} of batch version {part.version} does not exist")
-    files = [file for version, file in _files(handle) if version == part.version]
+    files = [file for version, file in _files(handle) if version == part.version and not part.gone]
     if (found := sum(file.rows for file in files)) != part.rows:
         raise Unreadable(f"table {address} has {found} of the {part.rows} rows of batch version {part.version}; restore it")
     return handle, files
@@ -164,3 +198,8 @@ def _starting_within(start: datetime, end: datetime) -> "pc.Expression":
 
     column = pc.field(WINDOW_COLUMNS[0])
     return (column >= pa.scalar(start, TIMESTAMP)) & (column < pa.scalar(end, TIMESTAMP))
+
+
+def staying(states: pa.Table, kept_from: datetime | None) -> pa.Table:
+    """The states whose windows have not left."""
+    return states if kept_from is None else states.filter(~_starting_within(_FIRST, kept_from))

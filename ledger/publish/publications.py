@@ -206,7 +206,7 @@ def whole(tables: Tables, publications: Iterable[Publication]) -> list[Publicati
         if all(
             stored(view.address(tables, name)).get(part.version, 0) == part.rows
             for name, view in each.views.items()
-            for part in view.parts
+            for part in view.log_parts
         )
     ]
 

@@ -13,7 +13,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import unreadable
 from tandem.ledger.hot.chain import HotCommits, continued
 from tandem.ledger.log.positions import Position
-from tandem.ledger.publish.batch_parts import BatchPart, BatchView, files_of, still_live
+from tandem.ledger.publish.batch_parts import BatchPart, BatchView, files_of, staying, still_live
 from tandem.ledger.realtime.commits import Commit
 from tandem.serving.memory.layer import MemoryLayout
 from tandem.serving.memory.stack import Stack, extended
@@ -150,7 +150,8 @@ def _with_hot(origin: ViewOrigin, held: CachedView, hot: HotCommits) -> CachedVi
 
 def _states(origin: ViewOrigin, held: CachedView, commit: Commit) -> pa.Table:
     view, fingerprint = held.layout.view, held.batch.fingerprint
-    return states_of(origin.tables, origin.release, view, fingerprint, commit).select(held.layout.states.names)
+    states = states_of(origin.tables, origin.release, view, fingerprint, commit).select(held.layout.states.names)
+    return staying(states, held.batch.first_window)
 
 
 def _added(origin: ViewOrigin, layout: MemoryLayout, stack: Stack, batch: BatchView, parts: Sequence[BatchPart]) -> Stack:

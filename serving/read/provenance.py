@@ -8,6 +8,7 @@ from typing import Any, Literal
 from tandem.ledger.log.gaps import Gap
 from tandem.ledger.log.positions import Position
 from tandem.views.exactness import Exactness
+from tandem.views.instant import utc_text
 from tandem.views.kernel.rows import time_text
 from tandem.views.start import StartPositions
 
@@ -31,6 +32,7 @@ class Provenance:
     | `gaps` | the offsets in the counted range that the log lost |
     | `accepted` | the names of the gaps that the publication was built without |
     | `start` | where the source starts, if its definition says: records before that do not count |
+    | `kept_from` | the start of the first window that stays: earlier ones have left (`View(keep=...)`); None if all stay |
     | `exactness` | what is exact, and why not if it is not |
     | `live` | false if the release was asked before its promotion: `publication` was live meanwhile |
     """
@@ -52,6 +54,7 @@ class Provenance:
     exactness: Exactness = field(default_factory=Exactness)
     hot: Position | None = None
     start: StartPositions | None = None
+    kept_from: datetime | None = None
     live: bool = True
 
     @property
@@ -82,6 +85,7 @@ class Provenance:
             "realtime": self.realtime.to_json(),
             "hot": None if self.hot is None else self.hot.to_json(),
             "start": None if self.start is None else self.start.to_json(),
+            "kept_from": None if self.kept_from is None else utc_text(self.kept_from),
             "age_s": age(self.newest, now=now),
             "watermark": written(self.watermark),
             "after_final": self.after_final,

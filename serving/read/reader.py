@@ -12,6 +12,7 @@ import pyarrow as pa
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.log.positions import LOG_START, ranges
+from tandem.ledger.publish.batch_parts import staying
 from tandem.ledger.publish.if_promoted import IfPromoted
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import NoRelease, Releases
@@ -203,7 +204,7 @@ class Reader:
         runs = self._runs[place] = follow(view, self._runs.get(place, ()), tail.commits, decode)
         # Hot commits come and go, so no run has any of them.
         partials = [*(run.partial for run in runs), *map(decode, tail.hot)]
-        return [Partial(selection.filter(p.states), p.ranges, p.rejected) for p in partials]
+        return [Partial(staying(selection.filter(p.states), live.first_window), p.ranges, p.rejected) for p in partials]
 
 
 def _presented(found: Arranged | Failed, limit: int | None) -> Outcome:

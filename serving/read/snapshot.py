@@ -218,6 +218,7 @@ def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mappin
         accepted=publication.gaps,
         exactness=exactness_of(view, None if layer == "batch" else tail, gaps, publication.repaired.get(source)),
         start=view.source.start if isinstance(view.source.start, StartPositions) else None,
+        kept_from=live.first_window,
         live=snapshot.live,
     )
 

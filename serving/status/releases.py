@@ -36,7 +36,7 @@ def _document(one: Publication, release: Release, diff: ReleaseDiff | None) -> d
         "release": one.release,
         "revision": release.revision,
         "cuts": {source: cut.to_json() for source, cut in one.cuts.items()},
-        "views": {name: [part.version for part in view.parts] for name, view in one.views.items()},
+        "views": {name: [part.version for part in view.log_parts] for name, view in one.views.items()},
         "gaps": list(one.gaps),
         "diff": None if changed is None else {name: _summary(view) for name, view in changed.items()},
     }

@@ -56,6 +56,7 @@ def test_the_document_equals_the_output_of_query(world: World) -> None:
             "realtime": {"T": {"0": 6, "1": 6}},
             "hot": None,
             "start": None,
+            "kept_from": None,
             "age_s": 2.5,
             # Of the two events of 13 h the records' timestamps are of 11:50.
             "watermark": "2026-11-01T12:00:00Z",

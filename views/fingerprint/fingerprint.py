@@ -17,6 +17,7 @@ from tandem.views.errors import DefinitionError
 from tandem.views.fingerprint.code_dependencies import code_of_classes, code_of_function
 from tandem.views.fingerprint.event_meaning import event_meaning
 from tandem.views.fingerprint.meaning import Meaning, digest, version_of
+from tandem.views.instant import MICROSECOND
 from tandem.views.source.decoder import Decoder, decoder_name
 from tandem.views.source.record_filter import RecordFilter, record_filter_name, record_filter_value
 from tandem.views.source.schema_version import Version
@@ -142,9 +143,17 @@ def view_meaning(view: View) -> Meaning:
             "keys": Meaning("keys", parts=keys, order=tuple(keys)),
             "window": dataclasses.replace(window, parts={**window.parts, **pinned}),
             "measures": Meaning("measures", parts=measures),
+            **_keep(view),
         },
         notes={"doc": view.doc},
     )
+
+
+def _keep(view: View) -> dict[str, Meaning]:
+    """A part for views that keep windows for some time; which events are ahead decides the greatest event time."""
+    if view.keep is None:
+        return {}
+    return {"keep": Meaning("keep", [view.keep // MICROSECOND, view.source.clock_skew // MICROSECOND], f"keep {view.keep}")}
 
 
 def _listed(names: list[str]) -> str:

@@ -83,6 +83,9 @@ class ProvenanceDocument(BaseModel):
     start: StartDocument | None = Field(
         description="Where the source starts, if its definition says: records before that do not count."
     )
+    kept_from: str | None = Field(
+        description="The start of the first window that stays: earlier ones have left the view. Null if all windows stay."
+    )
     newest: str | None = Field(description="When the newest counted event was appended to the log.")
     watermark: str | None
     after_final: int | None

@@ -59,12 +59,12 @@ MIRRORS: Final = (
         provenance.Provenance,
         unshown=frozenset({"accepted"}),  # it is in `gaps`
         hidden=frozenset({"cut", "realtime", "hot", "start", "after_final", "ahead", "rejected"}),
-        as_={"watermark": str | None, "gaps": list[dict[str, Any]], "start": rows.StartDocument | None},
+        as_={"watermark": str | None, "gaps": list[dict[str, Any]], "start": rows.StartDocument | None, "kept_from": str | None},
     ),
     Mirror(
         status.ViewSummaryDocument,
         View,
-        unshown=frozenset({"source", "where", "tolerances", "docs", "units"}),
+        unshown=frozenset({"source", "where", "tolerances", "docs", "units", "keep"}),
         as_={"keys": list[str], "window": str, "measures": list[str]},
     ),
     Mirror(
