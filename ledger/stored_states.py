@@ -5,10 +5,12 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tandem.ledger.delta.location import Location, opened
 from tandem.ledger.publish.batch_parts import BatchPart, still_live
 from tandem.views.arrow.arrays import to_ipc
+from tandem.views.dated import PIECE
 from tandem.views.sql import engine
 from tandem.views.view import View, state_schema
 from tandem.views.windows import WINDOW_COLUMNS
@@ -29,8 +31,17 @@ def stored(
         schema = pa.schema([field for field in schema if field.name in needed])
     with opened(place, path, verified=True) as file:
         for group in range(file.num_row_groups):
-            states = file.read_row_group(group, schema.names, use_threads=False).select(schema.names).cast(schema)
-            yield still_live(states, later)
+            yield still_live(row_group(file, group, schema), later)
+
+
+def row_group(file: pq.ParquetFile, group: int, schema: pa.Schema) -> pa.Table:
+    """A row group with these columns of states. Files of a dated view may be older than some columns, which are NULL there."""
+    there = schema.names
+    if PIECE.name in there:
+        there = [name for name in there if name in file.schema_arrow.names]
+    states = file.read_row_group(group, there, use_threads=False)
+    columns = [states[field.name] if field.name in there else pa.nulls(states.num_rows, field.type) for field in schema]
+    return pa.Table.from_arrays(columns, names=schema.names).cast(schema)
 
 
 def by_bucket(states: pa.Table, columns: Sequence[str], buckets: int) -> Iterator[tuple[int, bytes]]:

@@ -99,6 +99,10 @@ class View:
         """The fields: another process hashes texts differently."""
         return {name: value for name, value in self.__dict__.items() if name != "_hash"}
 
+    def binding(self) -> "BoundView":
+        """The view with every expression checked and typed; use `bind`, which caches it."""
+        return _binding(self)
+
     def _parts(self) -> tuple[object, ...]:
         mappings = (self.keys, self.measures, self.docs, self.units, self.tolerances)
         return (
@@ -138,13 +142,19 @@ class BoundMeasure:
 
 @dataclass(frozen=True)
 class BoundView:
-    """A view whose every expression is checked and typed."""
+    """A view whose every expression is checked and typed; `earlier` are state columns of earlier definitions alone."""
 
     keys: tuple[tuple[str, Expression], ...]
     where: Expression | None
     measures: tuple[BoundMeasure, ...]
     placement: Placement
     window_inputs: tuple[Expression, ...] = ()
+    earlier: tuple[tuple[str, pa.DataType], ...] = ()
+
+    @property
+    def states(self) -> list[tuple[str, pa.DataType]]:
+        """The names and types of all columns of states."""
+        return [*((name, state.type) for measure in self.measures for name, state in measure.states), *self.earlier]
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -161,6 +171,10 @@ def bind(view: View) -> BoundView:
 
     Raises DefinitionError naming the view, the part, the value and what would be valid.
     """
+    return view.binding()
+
+
+def _binding(view: View) -> BoundView:
     place = f"view {view.name!r}" if view.name else "a view"
     _check_shape(view, place)
     fields, event = prepared_schema(view.source), view.source.event.__name__
@@ -236,16 +250,14 @@ def bind(view: View) -> BoundView:
 def state_schema(view: View) -> pa.Schema:
     """The columns of the view's partials and batch states: keys, what places a row in its window, states."""
     bound = bind(view)
-    return _schema(
-        view, bound.placement.columns.states, [(name, state.type) for one in bound.measures for name, state in one.states]
-    )
+    return _schema(view, bound.placement.columns.states, bound.states)
 
 
 def arranged_schema(view: View) -> pa.Schema:
     """The columns of states after `arrange`, as rows of an answer."""
     bound = bind(view)
     placed = (*bound.placement.columns.answers, *((COMPLETE,) if bound.placement.in_order else ()))
-    return _schema(view, placed, [(name, state.type) for one in bound.measures for name, state in one.states])
+    return _schema(view, placed, bound.states)
 
 
 @lru_cache(maxsize=1024)

@@ -1,5 +1,6 @@
 """Which columns of the events a view needs: the others are not read from the files."""
 
+from tandem.views.dated import pieces
 from tandem.views.source.log_order import GENERATION
 from tandem.views.source.source import INDEX, METADATA_SCHEMA, POSITION_SCHEMA, events_schema
 from tandem.views.view import View, bind
@@ -12,6 +13,10 @@ def columns(view: View) -> frozenset[str]:
     """
     if view.source.prepare is not None:
         return frozenset(events_schema(view.source).names)
+    return frozenset[str]().union(*(_columns(piece.view) for piece in pieces(view)))
+
+
+def _columns(view: View) -> frozenset[str]:
     bound = bind(view)
     expressions = (*bound.expressions, *((bound.where,) if bound.where is not None else ()))
     found = frozenset({view.source.time_column, *bound.placement.events.reads}).union(

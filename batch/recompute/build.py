@@ -21,6 +21,7 @@ from tandem.batch.recompute.plan import Kind, RecomputeRequest, RecomputeStep
 from tandem.batch.runtime import delta_commits, scratch
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra.logs.telling import bound
+from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location
 from tandem.ledger.log.counts import NOTHING, add, plus
@@ -236,9 +237,11 @@ def commit(tables: Tables, version: NewVersion, built: Sequence[Built]) -> None:
 
 
 def _table(tables: Tables, version: NewVersion, name: str) -> DeltaTable:
-    """The table of a view, created and claimed."""
+    """The table of a view, created and claimed; a definition from a time on may add columns to it."""
     schema = state_schema(version.definitions.views[name]).append(pa.field(VERSION, pa.int64()))
-    return delta_commits.make_table(tables, _address(tables, version, name), schema, partition_by=VERSION, bounded=WINDOW_COLUMNS)
+    address = _address(tables, version, name)
+    handle = delta_commits.make_table(tables, address, schema, partition_by=VERSION, bounded=WINDOW_COLUMNS)
+    return delta_tables.add_columns(handle, schema, tables.lease(address))
 
 
 def _address(tables: Tables, version: NewVersion, name: str) -> str:
@@ -259,8 +262,9 @@ def candidate(batch: BatchRun, version: NewVersion, built: Sequence[Built], base
             part = BatchPart(version.number, rows[view], done.cut, done.windows)
             views[view] = replace(base.views[view], parts=(*kept, part))
         extends = done.kind == "incremental"
-        if done.kind != "windows":
-            for view in one.kept:
+        for view in one.kept:
+            # Windows are rebuilt of events that are counted already, unless the view is new: it has no others from its time on.
+            if done.kind != "windows" or view not in base.rejected:
                 rejected[view] = add(rejected.get(view, {}) if extends else {}, one.views.rejected[view])
         if not version.request.at_published_cut or name not in counts:
             before = counts.get(name, NOTHING) if extends else NOTHING

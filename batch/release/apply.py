@@ -126,7 +126,10 @@ def _build(batch: BatchRun, plan: ReleasePlan, why: str) -> tuple[Publication, i
         batch.hold("archive")
         decode_archived(batch, change.after, undecoded)
     base = keep_unread(batch, plan.base, plan.unread)
-    steps = [replace(step, views={name: () for name in step.views if not base.views[name].parts}) for step in plan.steps]
+    steps = [
+        step if step.windows else replace(step, views={name: () for name in step.views if not base.views[name].parts})
+        for step in plan.steps
+    ]
     request = RecomputeRequest(keep_cut=True)
     version = NewVersion(version_number(batch.now()), base, change.after, change.new, request, plan.gaps)
     built = build_all(batch, version, steps)

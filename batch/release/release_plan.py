@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from tandem.batch.rebuild.inputs import Gained
 from tandem.batch.recompute.plan import RecomputeStep
+from tandem.batch.release.starting_time import Start, starting
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.gaps import Gap
@@ -24,9 +25,12 @@ from tandem.ledger.publish.diffs import ReleaseDiffs
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release, Releases
 from tandem.ledger.publish.standing import StandingReleases
+from tandem.views.dated import DatedView, before, pieces
 from tandem.views.errors import DefinitionError, TandemError
 from tandem.views.fingerprint.definition_diff import DefinitionChanges, Fingerprints, compare, continued
+from tandem.views.fingerprint.fingerprint import fingerprint, source_meaning
 from tandem.views.fingerprint.schema_evolution import refuse_breaks
+from tandem.views.instant import LAST, time_of
 from tandem.views.project import project
 from tandem.views.project.project import Project
 from tandem.views.source.source import Source
@@ -41,11 +45,13 @@ class Terms:
     * `accepted`: the names of accepted gaps.
     * `shorter_history`: build views even if the archive has fewer records than the live views have counted.
     * `max_lag`: the release is ready once its realtime views are at most this many offsets behind the live ones.
+    * `start`: windows that begin before it keep the live definitions (starting_time.py).
     """
 
     accepted: tuple[str, ...] = ()
     shorter_history: bool = False
     max_lag: int = 1000
+    start: Start = None
 
 
 @dataclass(frozen=True)
@@ -162,6 +168,7 @@ def plan_release(
     `days` as in standing.Followed. Raises TandemError if a source could not read its published records, or the terms do not
     accept a gap or a shorter history.
     """
+    wanted = starting(releases, live, wanted, terms.start)
     newest, before, tables = releases.every()[-1], releases.load(live.release), standing.tables
     if adoption.defines(before, wanted):
         return None
@@ -227,7 +234,7 @@ def initial_state(change: Change, *, by: str, at: datetime) -> Publication:
         kind="apply",
         release=after.number,
         cuts={name: live.cut(name) if name in same else LOG_START for name in after.sources if name not in decoded_again},
-        views={name: _batch_view(live, after, name, shared.get(name)) for name in after.views},
+        views={name: _batch_view(live, after, name, shared.get(name)) for name in after.views} | _batch_views_before(change),
         counts=of(live.counts, same),
         rejected=of(live.rejected, shared),
         newest=of(live.newest, same),
@@ -247,7 +254,41 @@ def missing_steps(change: Change, base: Publication) -> list[RecomputeStep]:
         views = [name for name in of if not base.views[name].parts]
         if cut.offsets and (views or source not in base.cuts):
             steps.append(RecomputeStep(source, "full", LOG_START, cut, dict.fromkeys(views, ())))
+        since = {name: start for name, start in continuation_starts(change).items() if name in of}
+        for start in dict.fromkeys(since.values()):
+            parts = {name: base.views[name].parts for name in since if since[name] == start}
+            steps.append(RecomputeStep(source, "windows", LOG_START, cut, parts, windows=(start, time_of(LAST))))
     return steps
+
+
+def continuation_starts(change: Change) -> dict[str, datetime]:
+    """The views that continue the batch view of the live release for windows before a time, and the first window after it.
+
+    Such a view counts those windows as the live release does, of the same events. What the live view rejected is not stored by
+    window, so a view that rejected events is folded whole.
+    """
+    live, starts = change.live, dict[str, datetime]()
+    for name, view in change.new.views.items():
+        there, source = live.views.get(name), view.source.name
+        if not isinstance(view, DatedView) or there is None or there.fingerprint == change.after.views[name]:
+            continue
+        if not there.parts or there.fingerprint != change.before.views[name] or live.rejected.get(name):
+            continue
+        until, start = view.earlier[-1].until, pieces(view)[-1].start
+        same = source_meaning(change.old.views[name].source) == source_meaning(view.source)
+        if start is None or not same or change.other_decoder(source):
+            continue
+        if fingerprint(before(view, until)) == fingerprint(before(change.old.views[name], until)):
+            starts[name] = start
+    return starts
+
+
+def _batch_views_before(change: Change) -> dict[str, BatchView]:
+    views = {name: change.live.views[name] for name in continuation_starts(change)}
+    return {
+        name: BatchView(change.after.views[name], there.parts, at=there.at or f"{name}/{there.fingerprint}")
+        for name, there in views.items()
+    }
 
 
 def only_new_measures(change: Change, steps: list[RecomputeStep]) -> list[RecomputeStep]:
@@ -259,7 +300,7 @@ def only_new_measures(change: Change, steps: list[RecomputeStep]) -> list[Recomp
         return {
             name: Gained(added[name], change.live.views[name], change.live.rejected.get(name, {}))
             for name in step.views
-            if name in added and change.live.views[name].parts
+            if name in added and step.windows is None and change.live.views[name].parts
         }
 
     return [replace(step, gained=gained(step)) for step in steps]

@@ -6,11 +6,12 @@ from typing import Any
 from tandem.batch.release.declared_starts import with_stored_starts
 from tandem.cli.command.call import Call
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.serving.read.reader import Reader
 from tandem.views.errors import DefinitionError, TandemError
 from tandem.views.fingerprint.definition_diff import DefinitionChanges, Fingerprints, Status, compare
+from tandem.views.fingerprint.from_time import from_time
 from tandem.views.project.project import Project, load_files
 
 
@@ -73,7 +74,19 @@ def since_published(tables: Tables, live: Publication | None, wanted: Project) -
         raise TandemError(
             f"the definitions of release {release.number} cannot be used: {error}", code="definition-invalid"
         ) from error
-    return compare(published, with_stored_starts(wanted, [release]), Fingerprints(release.sources, release.views))
+    # Unchanged views keep their earlier definitions, as `apply` keeps them.
+    wanted = from_time(with_stored_starts(wanted, [release]), published, {})
+    return compare(published, wanted, Fingerprints(release.sources, release.views))
+
+
+def with_published_times(call: Call, wanted: Project) -> Project:
+    """The definitions, whose unchanged views keep the published earlier ones; the definitions alone if those cannot be read."""
+    try:
+        tables = Tables.of(call.settings())
+        live = Publications(tables).latest()
+        return wanted if live is None else from_time(wanted, load_files(Releases(tables).load(live.release).files), {})
+    except TandemError:
+        return wanted
 
 
 def working_tree_drift(call: Call, reader: Reader) -> Drift:

@@ -27,6 +27,7 @@ from tandem.serving.read.reader import Reader
 from tandem.serving.read.snapshot import RealtimeTail, provenance_of
 from tandem.serving.read.states import HELD_BYTES
 from tandem.views.arrow.arrays import from_ipc
+from tandem.views.dated import starts
 from tandem.views.errors import TandemError, listed
 from tandem.views.exactness import Exactness
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
@@ -127,6 +128,7 @@ def _logical(view: View) -> dict[str, Any]:
         "window": {
             "window": str(view.window),
             "states": _types(placement.columns.states),
+            **({"from": begins} if (begins := starts(view)) else {}),
             "slice_s": None if placement.timing.slice is None else placement.timing.slice.total_seconds(),
             "reads": list(placement.events.reads),
             "looked_up_by_time": placement.independent,
@@ -257,7 +259,8 @@ def _steps(logical: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "where", logical["where"] or "every event"
     yield from (("key", f"{name}: {key['type']} = {key['expression']}") for name, key in logical["keys"].items())
     slices_ = "" if window["slice_s"] is None else f"; slices of {window['slice_s']:g} s"
-    yield "window", f"{window['window']}: {', '.join(window['states'])}{slices_}"
+    dated = f"; another definition from {', then from '.join(window['from'])} on" if "from" in window else ""
+    yield "window", f"{window['window']}: {', '.join(window['states'])}{slices_}{dated}"
     if window["keep_s"] is not None:
         yield "keep", f"windows leave {timedelta(seconds=window['keep_s'])} before the greatest event time below the cut"
     for name, measure in logical["measures"].items():

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tandem.cli.command.call import Call, Output
+from tandem.cli.command.drift import with_published_times
+from tandem.views.dated import starts
 from tandem.views.exactness import of_measures
 from tandem.views.source.source import Source
 from tandem.views.start import start_document
@@ -13,10 +15,10 @@ from tandem.views.view import View
 def run(call: Call) -> Output:
     """List the project's sources and views: keys, windows, measures, and how exact each measure is.
 
-    It reads definitions alone. `tandem check` shows all of a definition, `tandem explain` how a view is computed, and
-    `SHOW TABLES` in `tandem sql` what is published.
+    It reads definitions, and the published times from which views have them (`apply --from`). `tandem check` shows all of a
+    definition, `tandem explain` how a view is computed, and `SHOW TABLES` in `tandem sql` what is published.
     """
-    project = call.definitions()
+    project = with_published_times(call, call.definitions())
     document = {
         "sources": {name: _source(source) for name, source in project.sources.items()},
         "views": {name: _view(view) for name, view in project.views.items()},
@@ -41,6 +43,7 @@ def _view(view: View) -> dict[str, Any]:
         "keys": list(view.keys),
         "window": str(view.window),
         "keep": None if view.keep is None else str(view.keep),
+        **({"from": begins} if (begins := starts(view)) else {}),
         "measures": {name: reasons[name][0].says if name in reasons else "exact" for name in view.measures},
     }
 
@@ -56,6 +59,10 @@ def _lines(document: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         yield f"view {name} of {view['source']}: {view['window']}{keep}"
         if view["doc"]:
             yield f"  {view['doc']}"
+        if "from" in view:
+            *before, last = view["from"]
+            times = f"; others began at {', '.join(before)}" if before else ""
+            yield f"  from {last} on by this definition; windows before keep the definition of their time{times}"
         if view["keys"]:
             yield f"  by {', '.join(view['keys'])}"
         labels: dict[str, list[str]] = {}

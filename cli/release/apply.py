@@ -15,6 +15,7 @@ from tandem.cli.command.call import Call, Output
 from tandem.cli.command.options import AcceptGap, AcceptShorterHistory
 from tandem.cli.records.readable_rejects import ReadableRejects, readable_rejects
 from tandem.cli.release.promote import Gate, MaxLag, Why, promoted
+from tandem.cli.release.start_option import From, start_of
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish.releases import Releases
 from tandem.views.counted import counted
@@ -27,6 +28,7 @@ _NICENESS: Final = 10
 def run(
     call: Call,
     *,
+    from_: From = None,
     accept_gap: AcceptGap = None,
     accept_shorter_history: AcceptShorterHistory = False,
     max_lag: MaxLag = 1000,
@@ -40,10 +42,13 @@ def run(
     2. The speed layer follows the log for both releases.
     3. All answers below the live cut are compared, and the release is ready.
 
+    With `--from T` a changed view counts windows that begin at T or later by the new definition. Earlier windows keep the live
+    one, and their states: only windows from T on are computed.
+
     `tandem promote` makes the release live; `tandem retire` discards it.
     """
     conditions = () if gate is None else gates.parse(gate)
-    terms = Terms(tuple(accept_gap or ()), accept_shorter_history, max_lag)
+    terms = Terms(tuple(accept_gap or ()), accept_shorter_history, max_lag, start_of(from_))
     # Serving and the speed layer run meanwhile and have precedence. Spark and its workers inherit this priority.
     os.nice(_NICENESS)
     with batch_run(call, "apply") as batch:

@@ -36,8 +36,16 @@ def _row(document: Mapping[str, Any]) -> dict[str, Any]:
         "release": document["release"],
         "revision": document["revision"],
         "cut": sum(offset for cut in document["cuts"].values() for topic in cut.values() for offset in topic.values()),
-        "why": "; ".join(filter(None, [document["why"], *(f"despite gap {gap}" for gap in document["gaps"]), *changed])),
+        "why": "; ".join(filter(None, [document["why"], *_times(document), *_despite(document), *changed])),
     }
+
+
+def _despite(document: Mapping[str, Any]) -> list[str]:
+    return [f"despite gap {gap}" for gap in document["gaps"]]
+
+
+def _times(document: Mapping[str, Any]) -> list[str]:
+    return [f"{name} from {', '.join(times)} on" for name, times in document.get("from", {}).items()]
 
 
 def _changed(view: Mapping[str, Any]) -> str:

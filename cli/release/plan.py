@@ -10,13 +10,16 @@ from tandem.cli.command.call import Call, Output
 from tandem.cli.command.drift import since_published
 from tandem.cli.command.options import AcceptGap, AcceptShorterHistory
 from tandem.cli.records.readable_rejects import ReadableRejects, readable_rejects
+from tandem.cli.release.start_option import From, start_of
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases
 from tandem.views.counted import counted
+from tandem.views.dated import starts
 from tandem.views.fingerprint.definition_diff import DefinitionChange, DefinitionChanges, SourceChanges, ViewChanges
+from tandem.views.instant import utc_text
 
 CHANGES: Final = 3
 """The exit code if there are differences."""
@@ -27,6 +30,7 @@ _MARKS: Final = {"unchanged": " ", "added": "+", "removed": "-", "changed": "~"}
 def run(
     call: Call,
     *,
+    from_: From = None,
     accept_gap: AcceptGap = None,
     accept_shorter_history: AcceptShorterHistory = False,
 ) -> Output:
@@ -38,6 +42,8 @@ def run(
     * `additive`: a new view or measure
     * `breaking`: a number gets another meaning, or is removed
     * `source`: records decode into other events
+
+    `--from T` plans that windows which begin before T keep the live definition.
 
     For a source that decodes differently, it decodes the newest 10000 rejects again, and prints how many become readable.
 
@@ -52,7 +58,7 @@ def run(
     tables = Tables.of(settings)
     standing = StandingReleases(tables)
     live = standing.publications.latest()
-    terms = Terms(tuple(accept_gap or ()), accept_shorter_history)
+    terms = Terms(tuple(accept_gap or ()), accept_shorter_history, start=start_of(from_))
     days, at = settings.keep.release_days, datetime.now(UTC)
     plan = None if live is None else plan_release(standing, Releases(tables), live, wanted, terms, days=days, by="plan", at=at)
     changes = since_published(tables, live, wanted) if plan is None else plan.change.definitions
@@ -98,8 +104,13 @@ def steps(plan: ReleasePlan) -> dict[str, Any]:
         "decodes": [source.name for source in plan.undecoded],
         "keeps": {view.name: list(view.fields) for view in plan.unread},
         "folds": {
-            step.source: {name: list(step.gained[name].measures) if name in step.gained else None for name in step.views}
-            for step in plan.steps
+            source: {
+                name: list(step.gained[name].measures) if name in step.gained else None
+                for step in plan.steps
+                if step.source == source
+                for name in step.views
+            }
+            for source in dict.fromkeys(step.source for step in plan.steps)
         },
         "compares": list(plan.compared),
     }
@@ -114,7 +125,10 @@ def _ahead(call: Call, plan: ReleasePlan) -> Iterator[tuple[str, Expected]]:
         end = ArchiveLedger(tables, name).archived() if raw else step.cut
         assert end is not None  # the steps of a release end at the live cut
         source, decoder = change.new.sources[name], change.after.sources[name]
-        yield name, expected(tables, source, decoder, kind=RAW if raw else step.kind, views=len(step.views), end=end)
+        ahead = expected(
+            tables, source, decoder, kind=RAW if raw else step.kind, views=len(step.views), end=end, windows=step.windows
+        )
+        yield name if step.windows is None else f"{name} from {utc_text(step.windows[0])} on", ahead
 
 
 def _source(source: SourceChanges, plan: ReleasePlan | None) -> dict[str, Any]:
@@ -129,7 +143,12 @@ def _view(view: ViewChanges, plan: ReleasePlan | None) -> dict[str, Any]:
         "kind": view.kind,
         "changes": _told(view.changes),
         "work": None if plan is None else _work(view.name, plan),
+        **({"from": begins} if (begins := [] if plan is None else _starts(plan, view.name)) else {}),
     }
+
+
+def _starts(plan: ReleasePlan, view: str) -> list[str]:
+    return starts(plan.change.new.views[view]) if view in plan.change.new.views else []
 
 
 def _work(view: str, plan: ReleasePlan) -> str | None:
@@ -139,6 +158,8 @@ def _work(view: str, plan: ReleasePlan) -> str | None:
         return None
     decoded = any(source.name == step.source for source in plan.undecoded)
     table = f"from the events table of {step.source}{', once that is built' if decoded else ''}"
+    if step.windows is not None:
+        return f"compute its windows from {utc_text(step.windows[0])} on {table}; earlier ones keep their states"
     if view in step.gained:
         measures = ", ".join(step.gained[view].measures)
         return f"compute only its new measures ({measures}) {table}; all measures, if the new ones count other events"
@@ -166,6 +187,8 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"{_MARKS[one['status']]} {what} {name}: {one['status']}{kind}"
             if one["status"] in ("changed", "unchanged") or one["kind"] == "none":
                 yield from (f"      {change['kind']}: {change['words']}" for change in one["changes"])
+            if one.get("from"):
+                yield f"      from {', then from '.join(one['from'])} on: a new definition; earlier windows keep theirs"
             if one["work"]:
                 yield f"      to do: {one['work']}"
     for name, one in document["estimates"].items():

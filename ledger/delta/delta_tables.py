@@ -14,7 +14,15 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, WriterProperties, write_deltalake
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Schema,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
 from deltalake._internal import RemoveAction  # the package exports only its other half, AddAction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
@@ -256,6 +264,23 @@ def claim(handle: DeltaTable, lease: HeldLease | None) -> DeltaTable:
         else:
             return refresh(handle)
     return handle
+
+
+def add_columns(handle: DeltaTable, schema: pa.Schema, lease: HeldLease | None) -> DeltaTable:
+    """Add the columns of a schema that the table lacks, in one commit: rows that it has are NULL there.
+
+    Returns the table at its newest version, the same handle if it lacks none. Raises Conflict, Fenced, Unwritable.
+    """
+    lacking = [column for column in schema if column.name not in column_names(handle)]
+    if not lacking:
+        return handle
+    fence.refuse_fenced(handle, lease)
+    fields = Schema.from_arrow(pa.schema(lacking)).fields
+    properties = once(lease)
+    _committed(
+        handle, lease, lambda: handle.alter.add_columns(fields, commit_properties=properties, post_commithook_properties=_HOOKS)
+    )
+    return refresh(handle)
 
 
 def once(lease: HeldLease | None, transactions: Mapping[str, int] | None = None) -> CommitProperties:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from tandem.serving.memory.index import Hashes, Index, KeyHash, Numbers, spread
 from tandem.views.arrow import arrays
+from tandem.views.dated import DatedView
 from tandem.views.kernel.kernel import arrange, present_arranged
 from tandem.views.measures.measure import only
 from tandem.views.view import View, answer_schema, bind, state_schema
@@ -87,7 +88,8 @@ class MemoryLayout:
         """The columns of answers that are columns of states too, and are stored once; only where both have the same rows."""
         if not self.by_window:
             return frozenset()
-        own = {one.name for one in bind(self.view).measures if one.aggregate.present is not only}
+        dated = isinstance(self.view, DatedView)  # the answer of a row may be NULL, or of another state
+        own = {one.name for one in bind(self.view).measures if dated or one.aggregate.present is not only}
         return frozenset(
             column.name
             for column in self.kept

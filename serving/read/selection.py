@@ -21,6 +21,7 @@ from tandem.ledger.log.positions import Position
 from tandem.serving.read.window_zone import clocks, zone_name
 from tandem.views.arrow import python_values
 from tandem.views.arrow.python_values import exact_decimals
+from tandem.views.dated import pieces
 from tandem.views.errors import TandemError, listed
 from tandem.views.instant import EPOCH
 from tandem.views.source.event import TIMESTAMP
@@ -169,6 +170,12 @@ def _check_one(view: View, start: datetime | None, end: datetime | None) -> None
             raise BadSelection(
                 f"view {view.name!r} has slices of {slice_}, and none begins at {bound.isoformat()}; the nearest are "
                 f"{below.isoformat()} and {(below + slice_).isoformat()}"
+            )
+    for piece in pieces(view):
+        if piece.start is not None and start < piece.start < end:
+            raise BadSelection(
+                f"one window has one definition, and view {view.name!r} has another from {piece.start.isoformat()} on; ask for "
+                "the range before it and the range from it on"
             )
 
 

@@ -20,6 +20,7 @@ from tandem.ledger.delta.errors import unreadable
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.batch_parts import BatchPart, files_of, still_live
 from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.stored_states import row_group
 from tandem.serving.read.selection import Selection
 from tandem.views.arrow.arrays import from_ipc
 from tandem.views.kernel.kernel import Partial, merge
@@ -78,7 +79,7 @@ def row_groups(handle: DeltaTable, path: str, schema: pa.Schema) -> Iterator[pa.
     with storage(handle).open(path) as opened:
         file = pq.ParquetFile(opened, page_checksum_verification=True)
         for group in range(file.num_row_groups):
-            yield file.read_row_group(group, columns=schema.names).select(schema.names).cast(schema)
+            yield row_group(file, group, schema)
 
 
 def states_of(tables: Tables, release: int, view: View, fingerprint: str, commit: Commit) -> pa.Table:

@@ -26,6 +26,7 @@ from tandem.serving.sql.result_rows import to_rows
 from tandem.serving.sql.sandbox import Sandbox
 from tandem.serving.sql.shared_tables import SharedTables, share
 from tandem.views.arrow import arrays
+from tandem.views.dated import DatedView
 from tandem.views.exactness import together
 from tandem.views.kernel.present import present_arranged
 from tandem.views.view import View, answer_schema, bind
@@ -191,9 +192,14 @@ def table_schema(view: View) -> pa.Schema:
 
 
 def state_names(view: View) -> dict[str, str]:
-    """The columns of sketch states by their names in the table: `visitors_state`, with more underscores if that is in use."""
+    """The columns of sketch states by their names in the table: `visitors_state`, with more underscores if that is in use.
+
+    None of a dated view.
+    """
     taken = {name.casefold() for name in answer_schema(view).names}
     found = {}
+    if isinstance(view, DatedView):
+        return {}  # states of several definitions cannot be merged with each other
     for measure in bind(view).measures:
         approximate = measure.aggregate.approximate
         if len(measure.columns) == 1 and approximate is not None and approximate.kind in SKETCHES:

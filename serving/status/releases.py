@@ -13,6 +13,7 @@ from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Release, Releases
 from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.views.instant import utc_text
+from tandem.views.project.earlier_files import earlier_files
 
 
 def documents(tables: Tables, limit: int | None = None) -> tuple[list[dict[str, Any]], int]:
@@ -38,8 +39,14 @@ def _document(one: Publication, release: Release, diff: ReleaseDiff | None) -> d
         "cuts": {source: cut.to_json() for source, cut in one.cuts.items()},
         "views": {name: [part.version for part in view.log_parts] for name, view in one.views.items()},
         "gaps": list(one.gaps),
+        **({"from": times} if (times := _times(release)) else {}),
         "diff": None if changed is None else {name: _summary(view) for name, view in changed.items()},
     }
+
+
+def _times(release: Release) -> dict[str, list[str]]:
+    """By view with earlier definitions, the times from which later ones count, as they were asked for."""
+    return {name: [utc_text(until) for _, until in each] for name, each in earlier_files(release.files).views.items()}
 
 
 def _summary(view: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,11 +19,13 @@ from tandem.infra import kafka
 from tandem.infra.settings import Settings
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.location import Location
 from tandem.ledger.publish import promotion
 from tandem.ledger.publish.batch_parts import files_of, still_live
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases
+from tandem.ledger.stored_states import stored
 from tandem.serving.read.outcome import given
 from tandem.serving.read.reader import Reader
 from tandem.views.kernel import kernel
@@ -218,8 +220,10 @@ def answers(shop: Shop, live: Publication, view: str) -> list[dict[str, Any]]:
     definition = project.load_files(Releases(shop.tables).load(live.release).files).views[view]
     parts, states = live.views[view].parts, []
     for number, part in enumerate(parts):
-        handle, files = files_of(shop.tables, live.views[view].address(shop.tables, view), part)
-        read = [delta_tables.read_file(handle, file.path) for file in files]
+        address = live.views[view].address(shop.tables, view)
+        _, files = files_of(shop.tables, address, part)
+        place = Location.of(shop.tables, address)
+        read = [some for file in files for some in stored(definition, place, file.path, ())]
         one = kernel.merge(definition, [kernel.Partial(states) for states in read])
         assert part.rows == one.states.num_rows  # one row per key and window
         states.append(still_live(one.states, parts[number + 1 :]))

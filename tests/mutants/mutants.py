@@ -890,4 +890,18 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "{status.st_dev}",
         "test_a_copy_of_a_lock_file_is_not_the_lock_file",
     ),
+    Mutant(
+        "late-event-to-the-newest-definition",
+        "an event that arrives after a definition has changed counts by the newest one, whatever its window",
+        "        return _between(events, self.view.source.time_column, self.start, end)",
+        "        return events if end is None else events.slice(0, 0)",
+        "test_a_late_event_counts_by_the_definition_of_its_window",
+    ),
+    Mutant(
+        "measure-before-its-time",
+        "a measure that the definition of a window lacks is 0 there instead of NULL",
+        "else pa.nulls(answer.num_rows, field.type) for field in schema]",
+        "else pa.repeat(pa.scalar(0).cast(field.type), answer.num_rows) for field in schema]",
+        "test_a_late_event_counts_by_the_definition_of_its_window",
+    ),
 )

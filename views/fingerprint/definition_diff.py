@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar, get_args
 
+from tandem.views.dated import DatedView
 from tandem.views.definition_text import literal
 from tandem.views.fingerprint.fingerprint import LABELS, decoder_fingerprint, fingerprint, source_meaning, view_meaning
 from tandem.views.fingerprint.meaning import Difference, differences
@@ -187,7 +188,8 @@ def _view(name: str, before: View | None, after: View | None, fingerprints: Mapp
         return ViewChanges(name, "unchanged", told)
     added = tuple(measure for measure in after.measures if measure not in before.measures)
     unread = unread_fields(before, after) if computed == fingerprint(before) else ()
-    return ViewChanges(name, "changed", told, added if _worst(told) == "additive" else (), origin, unread)
+    alone = _worst(told) == "additive" and not any(isinstance(view, DatedView) for view in (before, after))
+    return ViewChanges(name, "changed", told, added if alone else (), origin, unread)
 
 
 def _renamed(name: str, was: str) -> ViewChanges:

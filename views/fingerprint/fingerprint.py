@@ -13,11 +13,12 @@ from functools import lru_cache
 from types import FunctionType
 from typing import Any, Final, cast
 
+from tandem.views.dated import DatedView, pieces
 from tandem.views.errors import DefinitionError
 from tandem.views.fingerprint.code_dependencies import code_of_classes, code_of_function
 from tandem.views.fingerprint.event_meaning import event_meaning
 from tandem.views.fingerprint.meaning import Meaning, digest, version_of
-from tandem.views.instant import MICROSECOND
+from tandem.views.instant import MICROSECOND, utc_text
 from tandem.views.source.decoder import Decoder, decoder_name
 from tandem.views.source.record_filter import RecordFilter, record_filter_name, record_filter_value
 from tandem.views.source.schema_version import Version
@@ -144,6 +145,7 @@ def view_meaning(view: View) -> Meaning:
             "window": dataclasses.replace(window, parts={**window.parts, **pinned}),
             "measures": Meaning("measures", parts=measures),
             **_keep(view),
+            **_earlier(view),
         },
         notes={"doc": view.doc},
     )
@@ -154,6 +156,19 @@ def _keep(view: View) -> dict[str, Meaning]:
     if view.keep is None:
         return {}
     return {"keep": Meaning("keep", [view.keep // MICROSECOND, view.source.clock_skew // MICROSECOND], f"keep {view.keep}")}
+
+
+def _earlier(view: View) -> dict[str, Meaning]:
+    """A part for views with earlier definitions. Others mean what they meant before there could be any."""
+    if not isinstance(view, DatedView):
+        return {}
+    parts = {
+        utc_text(each.until): Meaning(
+            f"windows that begin before {utc_text(each.until)}", digest(view_meaning(piece.view)), "an earlier definition"
+        )
+        for each, piece in zip(view.earlier, pieces(view), strict=False)
+    }
+    return {"earlier": Meaning("earlier definitions", parts=parts, order=tuple(parts))}
 
 
 def _listed(names: list[str]) -> str:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tandem.views.arrow.python_values import scalar
+from tandem.views.dated import DatedView, pieces
 from tandem.views.instant import MICROSECOND
 from tandem.views.kernel.fold_sql import EVENTS, judged_sql
 from tandem.views.source.ahead import ahead
@@ -79,6 +80,8 @@ def after_final(view: View, events: pa.Table, watermark: int | None) -> int:
     The window of an event is the window that it makes alone: its slice of a hopping window, the session of this event only.
     No event in any other window changes a row that was final.
     """
+    if isinstance(view, DatedView):
+        return sum(after_final(piece.view, piece.events_from_start(events), watermark) for piece in pieces(view))
     placement = bind(view).placement
     if watermark is None or placement.timing.ends is None or not events.num_rows:
         return 0

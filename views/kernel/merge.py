@@ -8,6 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from tandem.views.arrow import arrays
+from tandem.views.dated import DatedView, pieces
 from tandem.views.kernel.partial import Partial, no_states
 from tandem.views.source.offset_ranges import EMPTY
 from tandem.views.sql import engine
@@ -40,6 +41,10 @@ def merge_states(view: View, tables: Sequence[pa.Table]) -> pa.Table:
     """
     schema = state_schema(view)
     rows = pa.concat_tables([no_states(view), *(_with_schema(table, schema) for table in tables)])
+    if isinstance(view, DatedView):
+        return pa.concat_tables(
+            [piece.among(merge_states(piece.view, [piece.select(rows)]), schema) for piece in pieces(view)]
+        ).combine_chunks()
     return regrouped(view, bind(view).placement.steps.merge, rows, schema)
 
 

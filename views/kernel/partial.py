@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tandem.views.arrow import arrays
+from tandem.views.dated import DatedView, pieces
 from tandem.views.kernel.fold_sql import COUNT, EVENTS, fold_sql
 from tandem.views.source.offset_ranges import EMPTY, Ranges
 from tandem.views.sql import engine
@@ -36,6 +37,8 @@ def partial(view: View, events: pa.Table, ranges: Ranges, failed: int = 0) -> Pa
     Each event counts, is left out by the filter or is rejected; no event makes the fold fail. Raises DefinitionError if the
     view itself is invalid. This thread's engine keeps the events registered, for the next view of the same events.
     """
+    if isinstance(view, DatedView):
+        return _of_pieces(view, events, ranges, failed)
     if not events.num_rows:
         return Partial(no_states(view), ranges, _by_reason({"prepare": failed}))
     prepare = bind(view).placement.steps.fold.prepare
@@ -48,6 +51,17 @@ def partial(view: View, events: pa.Table, ranges: Ranges, failed: int = 0) -> Pa
     counted = Counter({REASONS[code]: number for code, number in zip(codes, numbers, strict=True)})
     counted.update({"expression": poison, "prepare": failed})
     return Partial(_states(view, folded.filter(pc.is_null(reasons))), ranges, _by_reason(counted))
+
+
+def _of_pieces(view: View, events: pa.Table, ranges: Ranges, failed: int) -> Partial:
+    """The partials of all pieces. An event that two definitions reject, in windows of each, is rejected twice."""
+    rejected, schema = Counter[str]({"prepare": failed}), state_schema(view)
+    states = [no_states(view)]
+    for piece in pieces(view):
+        folded = partial(piece.view, piece.events(events), EMPTY)
+        rejected.update(folded.rejected)
+        states.append(piece.among(folded.states, schema))
+    return Partial(pa.concat_tables(states), ranges, {reason: rejected[reason] for reason in REASONS if rejected[reason]})
 
 
 def _by_reason(counted: Mapping[Reason, int]) -> dict[str, int]:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tandem.views.arrow import arrays, python_values
+from tandem.views.dated import DatedView, pieces
 from tandem.views.instant import microseconds
 from tandem.views.kernel.merge import regrouped
 from tandem.views.kernel.partial import Partial
@@ -44,11 +45,22 @@ def present(view: View, merged: Partial, watermark: int | None = None) -> pa.Tab
 def arrange(view: View, states: pa.Table) -> pa.Table:
     """Merged states as the rows of an answer, one per key and window, with the columns of arranged_schema(view)."""
     step = bind(view).placement.steps.arrange
+    if step is not None and isinstance(view, DatedView):
+        schema = arranged_schema(view)
+        return pa.concat_tables(
+            [piece.among(piece.rows(arrange(piece.view, piece.select(states))), schema) for piece in pieces(view)]
+        ).combine_chunks()
     return states if step is None else regrouped(view, step, states, arranged_schema(view))
 
 
 def arrange_as_one(view: View, states: pa.Table, start: datetime, end: datetime) -> pa.Table:
-    """Merged states of slices in `[start, end)` as one window from start to end, one row per key."""
+    """Merged states of slices in `[start, end)` as one window from start to end, one row per key.
+
+    Of a dated view the range lies in one piece.
+    """
+    if isinstance(view, DatedView):
+        piece = next(piece for piece in reversed(pieces(view)) if piece.start is None or piece.start <= start)
+        return piece.among(arrange_as_one(piece.view, piece.select(states), start, end), arranged_schema(view))
     bounds = (timestamp(str(microseconds(bound))) for bound in (start, end))
     step = Step({}, finish=dict(zip(WINDOW_COLUMNS, bounds, strict=True)))
     return regrouped(view, step, states, arranged_schema(view))
@@ -56,6 +68,8 @@ def arrange_as_one(view: View, states: pa.Table, start: datetime, end: datetime)
 
 def present_arranged(view: View, arranged: pa.Table, watermark: int | None = None) -> pa.Table:
     """The answer of arranged states, or of some of them, at a watermark as `present` takes it."""
+    if isinstance(view, DatedView):
+        return _of_pieces(view, arranged, watermark)
     columns = {name: arrays.whole(arranged.column(name)) for name in group_columns(view)}
     columns[WINDOW_STATE.name] = window_states(view, arranged, watermark)
     # A derived measure comes after those that it is derived from.
@@ -64,6 +78,27 @@ def present_arranged(view: View, arranged: pa.Table, watermark: int | None = Non
         columns[measure.name] = measure.aggregate.present(given)
     schema = answer_schema(view)
     return arrays.table([columns[name] for name in schema.names], schema)
+
+
+def _of_pieces(view: View, arranged: pa.Table, watermark: int | None) -> pa.Table:
+    """The answers of all pieces, in the order of the rows."""
+    schema, starts = answer_schema(view), arrays.integers(arrays.whole(arranged[WINDOW_COLUMNS[0]]))
+    times = [microseconds(piece.start) for piece in pieces(view) if piece.start is not None]
+    numbers = np.searchsorted(np.array(times, dtype=np.int64), starts, side="right")
+    order = np.argsort(numbers, kind="stable")
+    answers = []
+    for piece in pieces(view):
+        rows = arranged.take(arrays.from_numpy(order[numbers[order] == piece.number], pa.int64()))
+        answer = present_arranged(piece.view, piece.rename(rows, arranged_schema(piece.view)), watermark)
+        answers.append(_with_columns_of(schema, answer))
+    return pa.concat_tables(answers).take(arrays.from_numpy(np.argsort(order, kind="stable"), pa.int64())).combine_chunks()
+
+
+def _with_columns_of(schema: pa.Schema, answer: pa.Table) -> pa.Table:
+    """An answer with these columns, NULL where it lacks one."""
+    there = answer.column_names
+    columns = [answer[field.name] if field.name in there else pa.nulls(answer.num_rows, field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def window_states(view: View, arranged: pa.Table, watermark: int | None) -> pa.Array:

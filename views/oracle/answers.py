@@ -1,16 +1,20 @@
 """The rows that each key and window of a view has, and what the view answers of them."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any, Final
 
 import pyarrow as pa
 
+from tandem.views.dated import DatedView, newest_definition
 from tandem.views.measures.derived import Derived, derived_term
-from tandem.views.oracle.counted_events import CountedRow, counted_rows
+from tandem.views.oracle.counted_events import CountedRow, counted_rows, event_times
 from tandem.views.oracle.measures import MeasureInputs, meaning
 from tandem.views.oracle.terms import derived_values
-from tandem.views.oracle.windows import leaves_calendar, windows
+from tandem.views.oracle.windows import leaves_calendar, starts, windows
 from tandem.views.sql.expressions import Reason
 from tandem.views.view import View, bind
 
@@ -20,12 +24,59 @@ Group = tuple[Any, ...]
 Answers = dict[Group, dict[str, Any]]
 
 
+_FIRST: Final = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A definition of a view, and of which windows: those that begin in `[start, end)`."""
+
+    view: View
+    start: datetime = _FIRST
+    end: datetime | None = None
+
+    def counts(self, begins: datetime) -> bool:
+        """Whether windows that begin then have this definition."""
+        return self.start <= begins and (self.end is None or begins < self.end)
+
+    def has(self, group: Group) -> bool:
+        """Whether the window of a group has this definition; every window has that of a view with one."""
+        return (self.end is None and self.start == _FIRST) or self.counts(group[len(self.view.keys)])
+
+    def answers(self, groups: Mapping[Group, Sequence[CountedRow]]) -> Iterator[tuple[Group, dict[str, Any]]]:
+        """What it answers of its own groups among these."""
+        yield from answers(self.view, {group: rows for group, rows in groups.items() if self.has(group)}).items()
+
+
+def definitions(view: View) -> tuple[Definition, ...]:
+    """The definitions of a view, the oldest first; most have one."""
+    earlier = view.earlier if isinstance(view, DatedView) else ()
+    times = [_FIRST, *(each.until for each in earlier), None]
+    views = [*(replace(each.view, source=view.source) for each in earlier), newest_definition(view)]
+    spans = zip(views, pairwise(times), strict=True)
+    return tuple(Definition(each, start or _FIRST, end) for each, (start, end) in spans)
+
+
 def grouped(view: View, events: pa.Table) -> tuple[dict[Group, list[CountedRow]], Mapping[Reason, int]]:
     """The rows of each key and window, and how many the view rejects for which reason.
 
     `events` are all of their keys' that count, as the source prepares them, in any order. Raises DefinitionError.
     """
     bind(view)
+    if not isinstance(view, DatedView):
+        return _group(view, events)
+    groups: dict[Group, list[CountedRow]] = {}
+    rejected: Counter[Reason] = Counter()
+    for definition in definitions(view):
+        times = event_times(view.source, events)
+        counting = [any(map(definition.counts, starts(view.window, at))) for at in times]
+        part, refused = _group(definition.view, events.filter(pa.array(counting, pa.bool_())))
+        groups |= {group: rows for group, rows in part.items() if definition.has(group)}
+        rejected.update(refused)
+    return groups, rejected
+
+
+def _group(view: View, events: pa.Table) -> tuple[dict[Group, list[CountedRow]], Mapping[Reason, int]]:
     rows, rejected = counted_rows(view, events)
     keys: dict[tuple[Any, ...], list[CountedRow]] = defaultdict(list)
     outside: Counter[Reason] = Counter()
@@ -40,6 +91,12 @@ def grouped(view: View, events: pa.Table) -> tuple[dict[Group, list[CountedRow]]
 
 def answers(view: View, groups: Mapping[Group, Sequence[CountedRow]]) -> Answers:
     """What the view answers, but for what is left out."""
+    if isinstance(view, DatedView):
+        return {
+            group: {**dict.fromkeys(view.measures), **row}
+            for definition in definitions(view)
+            for group, row in definition.answers(groups)
+        }
     indexed = view.source.max_events_per_record is not None
     said = {name: told.answer for name, one in view.measures.items() if (told := meaning(one, indexed=indexed)) is not None}
     found = {group: {name: answer(seen(rows, name)) for name, answer in said.items()} for group, rows in groups.items()}

@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tandem.views.arrow import arrays, python_values
-from tandem.views.oracle.answers import Answers, Group, answers, derived, left_out, seen
+from tandem.views.oracle.answers import Answers, Definition, Group, answers, definitions, derived, left_out, seen
 from tandem.views.oracle.counted_events import CountedRow
 from tandem.views.oracle.measures import meaning
-from tandem.views.verify.compare import Far, MeasureDifference, difference, pairs
+from tandem.views.verify.compare import Far, MeasureDifference, difference, pairs, plus
 from tandem.views.view import View, answer_schema, approximations, group_columns
 
 _GROUP: Final = "_group"
@@ -26,17 +26,30 @@ def compare(view: View, published: pa.Table, groups: Mapping[Group, Sequence[Cou
     its expression makes of its parts: of the oracle's, but of estimates and sums of doubles of those that are published, which
     are judged by themselves. Measures of the project's own, and what is derived from them, are left out.
     """
+    parts = [_differences(view, definition, published, groups) for definition in definitions(view)]
+    return tuple(plus(*each) for each in zip(*parts, strict=True))
+
+
+def _differences(
+    view: View, definition: Definition, published: pa.Table, groups: Mapping[Group, Sequence[CountedRow]]
+) -> tuple[MeasureDifference, ...]:
+    """The differences in the windows of one of the view's definitions, in all measures of the view."""
     columns = group_columns(view)
-    told = answers(view, groups)
-    _follow(view, told, {tuple(row[name] for name in columns): row for row in published.to_pylist()})
+    groups = {group: rows for group, rows in groups.items() if definition.has(group)}
+    shown = published.filter(
+        python_values.array([definition.has(tuple(row.values())) for row in published.select(columns).to_pylist()], pa.bool_())
+    )
+    told = answers(definition.view, groups)
+    _follow(definition.view, told, {tuple(row[name] for name in columns): row for row in shown.to_pylist()})
     schema = answer_schema(view)
-    without = left_out(view)
+    without = {*left_out(view), *left_out(definition.view)}
     checked = [name for name in view.measures if name not in without]
-    found = _table(schema, columns, checked, told)
-    paired = pairs(columns, published.select([*columns, *checked]), found)
+    expected = _table(schema, columns, checked, {group: {**dict.fromkeys(checked), **row} for group, row in told.items()})
+    paired = pairs(columns, shown.select([*columns, *checked]), expected)
     rows = list(groups.values())
     return tuple(
-        difference(paired, schema.field(name), view.tolerances.get(name, 0.0), _far(view, name, rows)) for name in checked
+        difference(paired, schema.field(name), view.tolerances.get(name, 0.0), _far(definition.view, name, rows))
+        for name in checked
     )
 
 
@@ -44,7 +57,9 @@ def _follow(view: View, told: Answers, published: Mapping[Group, Mapping[str, An
     """Derive what reads an estimate from the published one, where there is one."""
     estimates = approximations(view)
     both = [group for group in told if group in published]
-    parts = [{**told[group], **{name: published[group][name] for name in estimates}} for group in both]
+    parts = [
+        {**told[group], **{name: published[group][name] for name in estimates if name in published[group]}} for group in both
+    ]
     for name, values in derived(view, parts).items():
         for group, value in zip(both, values, strict=True):
             told[group][name] = value
@@ -60,6 +75,8 @@ def _table(schema: pa.Schema, columns: Sequence[str], measures: Sequence[str], t
 
 
 def _far(view: View, name: str, rows: Sequence[Sequence[CountedRow]]) -> Far | None:
+    if name not in view.measures:
+        return None
     told = meaning(view.measures[name], indexed=view.source.max_events_per_record is not None)
     if told is None or name in view.tolerances:
         return None

@@ -63,6 +63,16 @@ def windows(window: Window, rows: Sequence[CountedRow]) -> Iterator[tuple[Bounds
             yield from _in_order(window, rows)
 
 
+def starts(window: Window, at: datetime) -> list[datetime]:
+    """When the windows begin that hold a time; the time itself if they would leave the calendar. Windows begin at a time."""
+    if leaves_calendar(window, at):
+        return [at]
+    if isinstance(window, Calendar):
+        return [_by_calendar(window.unit, window.zone, at)[0]]
+    assert isinstance(window, Tumbling | Hopping)
+    return [bounds[0] for bounds in _in_time(window, at)]
+
+
 def _together(
     rows: Sequence[CountedRow], bounds: Callable[[datetime], Iterator[Bounds]]
 ) -> Iterator[tuple[Bounds, list[CountedRow]]]:

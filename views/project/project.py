@@ -21,15 +21,17 @@ from typing import Final
 
 import msgspec
 
+from tandem.views.dated import Earlier, chain
 from tandem.views.decode.schema_ids import load_schemas, with_schemas
 from tandem.views.errors import TandemError
+from tandem.views.project.earlier_files import EarlierFiles, earlier_files
 from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader, import_definitions
 from tandem.views.project.resolve import named_definitions
 from tandem.views.project.source_location import STORED, check_imports, explained
 from tandem.views.source.formats.schema_registry import FetchedSchemas
 from tandem.views.source.source import Source
 from tandem.views.start import StartPositions
-from tandem.views.view import View
+from tandem.views.view import View, bind
 
 SETTINGS_FILE = "tandem.toml"
 DEFINITIONS_FILE = f"{DEFINITIONS}.py"
@@ -95,11 +97,13 @@ def load_files(files: Mapping[str, bytes]) -> Project:
 @lru_cache(maxsize=32)
 def _load_stored(files: tuple[tuple[str, bytes], ...]) -> Project:
     digest = hashlib.sha256(repr(files).encode()).hexdigest()
-    extra = (SCHEMAS_FILE, STARTS_FILE)
-    project = _loaded({path: content for path, content in files if path not in extra}, f"{STORED}{digest[:12]}>", None)
-    schemas, starts = (dict(files).get(name) for name in extra)
+    stored = dict(files)
+    schemas, starts = (stored.pop(name, None) for name in (SCHEMAS_FILE, STARTS_FILE))
+    separated = earlier_files(stored)
+    project = _loaded(separated.newest, f"{STORED}{digest[:12]}>", None)
     if starts is not None:
         project = with_starts(project, load_starts(starts))
+    project = with_earlier(project, replace(separated, newest=project.files))
     return project if schemas is None else _with_schemas(project, load_schemas(schemas))
 
 
@@ -115,6 +119,18 @@ def with_starts(project: Project, starts: Mapping[str, StartPositions]) -> Proje
 def load_starts(content: bytes) -> dict[str, StartPositions]:
     """The starts by source of a file that `with_starts` made."""
     return {name: StartPositions.from_json(start) for name, start in msgspec.json.decode(content).items()}
+
+
+def with_earlier(project: Project, history: EarlierFiles) -> Project:
+    """The project, some of whose views have earlier definitions; its files are all of them. Raises DefinitionError."""
+    if not history.views:
+        return project
+    views = dict(project.views)
+    for name, each in history.views.items():
+        earlier = (Earlier(_load_stored(tuple(sorted(files.items()))).views[name], until) for files, until in each)
+        views[name] = chain(views[name], tuple(earlier))
+        bind(views[name])
+    return replace(project, views=views, files=history.files)
 
 
 def _with_schemas(project: Project, schemas: FetchedSchemas) -> Project:

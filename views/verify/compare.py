@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tandem.views.arrow import arrays, python_values
+from tandem.views.dated import DatedView, pieces
 from tandem.views.kernel.present import arrange, present_arranged
 from tandem.views.kernel.rows import written
 from tandem.views.sql import engine
@@ -142,6 +143,9 @@ class Pairs:
 
 def compare(view: View, served: pa.Table, found: pa.Table) -> tuple[MeasureDifference, ...]:
     """Compare the answers of merged states, measure by measure; a row that only one side has differs in every measure."""
+    if isinstance(view, DatedView):
+        parts = [part for piece in pieces(view) for part in compare(piece.view, piece.select(served), piece.select(found))]
+        return tuple(plus(*(part for part in parts if part.measure == name)) for name in view.measures)
     paired, schema = pairs(group_columns(view), *(answers(view, states) for states in (served, found))), answer_schema(view)
     measures = bind(view).measures
     return tuple(difference(paired, schema.field(one.name), tolerance(view, one.name), far_apart(view, one)) for one in measures)

@@ -65,7 +65,7 @@ class Calendar:
         return Placement(
             Steps(fold=Step(columns, finish=bounds, prepare=placed), merge=same(BOUNDS)),
             events=EventInputs(columns, objections=((f"{_STARTS} IS NULL", "out_of_range"),)),
-            timing=Timing(ends=_ENDS, slice_at=self._slice_at),
+            timing=Timing(ends=_ENDS, slice_at=self._slice_at, first_at=self._first_at),
             pinned=(ZONES,),
         )
 
@@ -74,6 +74,10 @@ class Calendar:
         starts = np.concatenate([_starts(self.unit, self.zone, near) for near in (year - 1, year, year + 1)])
         place = int(np.clip(np.searchsorted(starts, microseconds(time), side="right"), 1, len(starts) - 1))
         return time_of(int(starts[place - 1])), time_of(int(starts[place]))
+
+    def _first_at(self, time: datetime) -> datetime:
+        start, end = self._slice_at(time)
+        return start if start >= time else end
 
     def _placed(self, events: pa.Table, event_time: str) -> pa.Table:
         """The events with the start and the end of their windows in microseconds since 1970, null beyond the calendar."""

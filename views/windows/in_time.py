@@ -142,7 +142,7 @@ def _check_span(kind: str, what: str, span: timedelta) -> None:
 
 def _sliced(source: Source, slice_: timedelta, size: timedelta, every: timedelta | None = None) -> Placement:
     """States per slice. Rejects events whose windows would reach outside the calendar, if `plausible` allows such events."""
-    us, reach = slice_ // MICROSECOND, (size - slice_) // MICROSECOND
+    us, reach, step = slice_ // MICROSECOND, (size - slice_) // MICROSECOND, every or size
     # SQL rounds quotients towards zero, so windows are numbered from one before the year 1 on: no number is negative.
     before = -FIRST // us + 1
     start, end = (f"({_NUMBER} - {before}) * {us}", f"({_NUMBER} - {before}) * {us} + {us}")
@@ -160,13 +160,24 @@ def _sliced(source: Source, slice_: timedelta, size: timedelta, every: timedelta
             {_NUMBER: f"({epoch_us(source.time_column)} + {before * us}) // {us}"},
             objections=() if inside else ((f"{_NUMBER} NOT BETWEEN {low} AND {high}", "out_of_range"),),
         ),
-        timing=Timing(ends=end, slice=slice_, reach=size - slice_, slice_at=partial(_slice_at, us)),
+        timing=Timing(
+            ends=end,
+            slice=slice_,
+            reach=size - slice_,
+            slice_at=partial(_slice_at, us),
+            first_at=partial(_first_at, step // MICROSECOND),
+            overlap=size - step,
+        ),
     )
 
 
 def _slice_at(us: int, time: datetime) -> tuple[datetime, datetime]:
     start = microseconds(time) // us * us
     return nearest_time(start), nearest_time(start + us)
+
+
+def _first_at(step: int, time: datetime) -> datetime:
+    return nearest_time(-(-microseconds(time) // step) * step)
 
 
 def _windows_of_slices(slice_: int, size: int, every: int) -> Step:

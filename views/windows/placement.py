@@ -119,6 +119,8 @@ class Timing:
     * `slice`: the length of the slice of event time that a state covers. None: lengths differ.
     * `reach`: how long after a window's start its last states begin.
     * `slice_at`: the start and end of the slice that has an instant, or is nearest to it. None: no clock aligns the states.
+    * `first_at`: the start of the first window that begins at an instant or later. None: windows do not begin at a time.
+    * `overlap`: how long a window goes on after the start of the next one.
     * `bounded`: whether windows have a start and an end. If not, BOUNDS are null in every row.
     """
 
@@ -127,6 +129,8 @@ class Timing:
     slice: timedelta | None = None
     reach: timedelta = timedelta(0)
     slice_at: Callable[[datetime], tuple[datetime, datetime]] | None = None
+    first_at: Callable[[datetime], datetime] | None = None
+    overlap: timedelta = timedelta(0)
     bounded: bool = True
 
 
