@@ -1,1 +1,1 @@
-"""Copy the log into the archive and decode it into events and quarantine. No command deletes a record of the archive."""
+"""Copy the log into the archive and decode it into events and quarantine. Only `forget` deletes a record of the archive."""

@@ -19,6 +19,7 @@ from tandem.ledger.files.file_ranges import RECORDS, rows_within, table_ranges
 from tandem.ledger.files.splits import cut, even_rows
 from tandem.ledger.log.archive_runs import APP_ID, ArchiveLedger, ArchiveRun
 from tandem.ledger.log.counts import Counts
+from tandem.ledger.log.erasures import Erasures
 from tandem.ledger.log.fetch_checks import Unclosed, refuse_unclosed
 from tandem.ledger.log.positions import ranges
 from tandem.ledger.publish.releases import Release
@@ -83,7 +84,8 @@ def decode_run(batch: BatchRun, typed: TypedTables, run: ArchiveRun, decoded: De
         rows = even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=_SLICE_ROWS)
         schemas = batch.schemas_of(typed.source)
         decoded = decode.decode(batch.session, typed.work, cut(files, covered, rows=rows), schemas)
-    holes = covered.length - decoded.records
+    erased = Erasures(batch.tables).count_within(typed.source.name, covered)
+    holes = covered.length - decoded.records - erased
     counts = Counts(
         decoded.event_rows,
         decoded.quarantined,
@@ -92,6 +94,7 @@ def decode_run(batch: BatchRun, typed: TypedTables, run: ArchiveRun, decoded: De
         further=decoded.further + decoded.alone.further,
         rejected_events=decoded.alone.events,
         skipped=decoded.skipped,
+        erased=erased,
     )
     refuse_unclosed(covered, counts)
     if holes < 0:

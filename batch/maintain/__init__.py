@@ -1,1 +1,1 @@
-"""Compact tables, delete what no retained publication uses, and vacuum. No other room deletes rows or files of tables."""
+"""Compact tables, delete what no retained publication uses, and vacuum. Of other rooms only erase deletes rows or files."""

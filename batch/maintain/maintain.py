@@ -136,6 +136,7 @@ def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iter
         ("standing",),
         ("diffs",),
         ("gaps",),
+        ("erasures",),
         ("audits",),
         ("rates",),
         ("tokens",),

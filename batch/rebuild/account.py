@@ -1,4 +1,4 @@
-"""Account for every offset of a rebuild: event, duplicate, reject, hole, skipped record, or another source's record.
+"""Account for every offset of a rebuild: event, duplicate, reject, hole, skipped, erased, or another source's record.
 
 Pure functions.
 """
@@ -72,10 +72,11 @@ def _counts(files: EventFiles, found: RepeatedHashes, folded: fold_job.FoldResul
     source = files.log.source
     # Without a record filter all records of the topics belong to this source.
     records = None if source.record_filter is None and not source.skips else files.events.records
-    unaccounted = offsets - counts.records - counts.whole_rejects
-    holes = unaccounted if records is None else offsets - records
+    erased = files.archived.erased
+    unaccounted = offsets - erased - counts.records - counts.whole_rejects
+    holes = unaccounted if records is None else offsets - erased - records
     skipped = unaccounted - holes if files.events.skipped is None else files.events.skipped
-    return replace(counts, holes=holes, others=unaccounted - holes - skipped, skipped=skipped)
+    return replace(counts, holes=holes, others=unaccounted - holes - skipped, skipped=skipped, erased=erased)
 
 
 def refuse_unexplained(archived: ArchivedRange, *, holes: int, others: int, skipped: int = 0) -> None:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -12,10 +12,11 @@ from tandem.batch.runtime.parquet_writer import GROUP_ROWS
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location
 from tandem.ledger.files.file_ranges import EVERY_OFFSET, RECORDS, FileRange, table_ranges
+from tandem.ledger.files.rows_at import rows_at
 from tandem.ledger.files.scan import scan
 from tandem.ledger.files.splits import Slice
 from tandem.views.errors import TandemError
-from tandem.views.source.offset_ranges import Interval, Partition, Ranges
+from tandem.views.source.offset_ranges import EMPTY, Interval, Partition, Ranges
 from tandem.views.source.source import RECORDS_SCHEMA
 
 NAMES: Final = tuple(RECORDS_SCHEMA.names)
@@ -27,10 +28,11 @@ class Disordered(TandemError, code="archive-disordered"):
 
 @dataclass(frozen=True)
 class Records:
-    """Archive files; each holds a range of one partition's records, in order."""
+    """Archive files; each holds a range of one partition's records, in order. Those at `erased` positions are left out."""
 
     place: Location
     files: tuple[FileRange, ...]
+    erased: Ranges = EMPTY
 
     @classmethod
     def archived(cls, tables: Tables, source: str) -> "Records":
@@ -40,7 +42,7 @@ class Records:
 
     def of(self, partition: Partition) -> "Records":
         """The files that may have records of a partition."""
-        return Records(self.place, tuple(file for file in self.files if file.overlap(partition, EVERY_OFFSET)))
+        return replace(self, files=tuple(file for file in self.files if file.overlap(partition, EVERY_OFFSET)))
 
     def read(self, partition: Partition, interval: Interval, *, rows: int = GROUP_ROWS) -> Iterator[pa.Table]:
         """Tables of RECORDS_SCHEMA with the records of the interval, at most `rows` in each. Raises Disordered."""
@@ -49,7 +51,11 @@ class Records:
         before = interval[0] - 1
         for table in scan(self.place, part, RECORDS, NAMES, rows=rows):
             before = refuse_disordered(table, before, partition, self.place.address)
-            yield table.cast(RECORDS_SCHEMA)
+            yield _without(table, self.erased).cast(RECORDS_SCHEMA)
+
+
+def _without(table: pa.Table, erased: Ranges) -> pa.Table:
+    return table.filter(pa.array(np.logical_not(rows_at(table, RECORDS, erased)))) if erased.length else table
 
 
 def refuse_disordered(table: pa.Table, before: int, partition: Partition, where: str) -> int:

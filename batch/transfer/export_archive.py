@@ -16,6 +16,7 @@ from tandem.ledger.delta.location import Location
 from tandem.ledger.files.splits import cut
 from tandem.ledger.log import gaps, manifest
 from tandem.ledger.log.archive_runs import ArchiveLedger
+from tandem.ledger.log.erasures import Erasures
 from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.log.manifest import Exported, ExportedGap, ExportedRange, ExportedTopic, File, Manifest
 from tandem.ledger.log.positions import LOG_START, Position, ranges
@@ -91,6 +92,9 @@ def _export(tables: Tables, source: str, end: Position, folder: Path, say: Calla
     ledger = ArchiveLedger(tables, source)
     covered = ranges(LOG_START, end, ledger.firsts())
     say(f"{source}: writing {covered.length} offsets to {folder}")
+    erasures = Erasures(tables)
+    erasures.count_within(source, covered)  # refuses an erasure that is still removing records
+    erased = erasures.ranges(source).within(covered)
     held, there = manifest.covered(covered), Records.archived(tables, source)
     stretches = tuple(
         _write(there, partition, interval, folder, source)
@@ -107,6 +111,7 @@ def _export(tables: Tables, source: str, end: Position, folder: Path, say: Calla
             for gap in gaps.touching(Gaps(tables).of(source), source, LOG_START, end)
         ),
         stretches=stretches,
+        erased=manifest.written(erased),
     )
 
 

@@ -3,7 +3,8 @@
 1. Verify every file, and compare it with the archived records at the same positions, before anything is written.
 2. Write the files.
 3. Record runs, one for each topic, so that generations stay in order.
-4. Record names and gaps. Schemas of registries were added before: of two answers to one id, this installation's stays.
+4. Record names, gaps and erased positions. Schemas of registries were added before: of two answers to one id, this
+   installation's stays.
 5. Make all of a source's records visible in one commit.
 
 If an import is killed, importing the same folder again finishes it; `archive` refuses to run before that.
@@ -31,6 +32,7 @@ from tandem.ledger.delta.location import Location
 from tandem.ledger.files.file_ranges import RECORDS, FileRange
 from tandem.ledger.log import manifest
 from tandem.ledger.log.archive_runs import APP_ID, IMPORT, ArchiveLedger
+from tandem.ledger.log.erasures import Erasures
 from tandem.ledger.log.fetch_checks import named
 from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.log.manifest import Exported, ExportedRange, Manifest
@@ -171,7 +173,7 @@ def _new(tables: Tables, folder: Path, name: str, exported: Exported) -> _New:
     held, known = ledger.archived(), ledger.firsts()
     _refuse_another_order(tables, name, exported)
     parts = dict[Partition, Interval]()
-    mine, theirs = Records.archived(tables, name), _exported(folder, exported)
+    mine, theirs = Records.archived(tables, name), _exported(folder, exported, Erasures(tables).ranges(name))
     for partition, (start, end) in manifest.covered(exported.ranges).items():
         reached = held.get(partition)
         if reached is None:
@@ -220,14 +222,14 @@ def _refuse_another_order(tables: Tables, name: str, exported: Exported) -> None
         )
 
 
-def _exported(folder: Path, exported: Exported) -> Records:
-    """The records of an export."""
+def _exported(folder: Path, exported: Exported, erased: Ranges) -> Records:
+    """The records of an export, without those that this installation has erased."""
     files = (
         FileRange(stretch.file.path, stretch.rows, (stretch.topic,) * 2, (stretch.partition,) * 2, (stretch.start, stretch.end))
         for stretch in exported.stretches
         if stretch.file is not None
     )
-    return Records(Location(str(folder.absolute())), tuple(files))
+    return Records(Location(str(folder.absolute())), tuple(files), erased)
 
 
 def _steps(exported: Exported, held: Position, parts: Mapping[Partition, Interval], firsts: Offsets) -> Iterator[_Step]:
@@ -259,6 +261,7 @@ def _import(tables: Tables, new: _New, now: Callable[[], datetime]) -> Imported:
     for ranges, why in [*missing, (new.lost, "the imported records begin after them")]:
         if ranges.length:
             Gaps(tables).record(name, ranges, reason=why, at=now())
+    Erasures(tables).intend(name, _within(Ranges.from_json(new.exported.erased), new.parts), by=IMPORT, at=now(), stage="erased")
     lease = tables.lease(tables.archive(name))
     delta_commits.add_files(handle, written, lease=lease, transaction=(APP_ID, lacking[-1].number))
     return Imported(name, lacking[-1].end, new=True, records=sum(file.rows for file in written))

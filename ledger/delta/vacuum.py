@@ -3,7 +3,8 @@
 Who may delete
     Only the owner of a table, which is its one writer: the speed layer for a realtime table, fenced by the epoch
     (speed/micro_batch/maintenance.py), and `tandem maintain` for all other tables and for realtime tables of releases that
-    are gone, under the locks of archive and recompute (batch/maintain).
+    are gone, under the locks of archive and recompute (batch/maintain). `tandem forget` removes commits of a realtime table below
+    the live cut, too: as everyone's, its commit is conditional on the version, so the speed layer tries again after it.
 
 In what order
     First a commit removes a file from its table, because no retained publication needs it (ledger/publish/standing.py:
@@ -18,9 +19,13 @@ What may no longer be committed
     names a deleted file.
 
 What is never deleted
-    Rows of the archive, of publications and of other journals. Their small files become larger ones with the same rows. The one
-    exception is an archive run that is not checked yet: if a topic was deleted while the run copied it, the run's rows of that
-    topic are removed and named as a gap (batch/archive/archive.py), because they may be another topic's of the same name.
+    Rows of the archive, of publications and of other journals. Their small files become larger ones with the same rows. There are
+    two exceptions:
+
+    * A record that `tandem forget` erases, with all files that had it and without hours of grace (batch/erase/erase.py), under
+      the locks of archive and recompute.
+    * An archive run that is not checked yet: if a topic was deleted while the run copied it, the run's rows of that topic are
+      removed and named as a gap (batch/archive/archive.py), because they may be another topic's of the same name.
 """
 
 from dataclasses import dataclass

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
+from tandem.ledger.log.erasures import Erasures
 from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.views.source.offset_ranges import Offsets, Ranges
 
@@ -15,7 +16,8 @@ class ArchivedRange:
 
     `firsts` are the log's first offsets by partition, `generations` the ids of the source's topics, the oldest first. The archive
     runs that touch the range found `holes` offsets without a record, `others` with a record of another source and `skipped`
-    ones. `archived_at` is when the run began that archived the last of the range; None if the archive does not reach `end`.
+    ones; `erased` of its records were erased since. `archived_at` is when the run began that archived the last of the range;
+    None if the archive does not reach `end`.
     """
 
     source: str
@@ -27,6 +29,7 @@ class ArchivedRange:
     others: int
     skipped: int
     archived_at: datetime | None
+    erased: int = 0
 
     @property
     def covered(self) -> Ranges:
@@ -48,19 +51,20 @@ class ArchivedRange:
 
 
 def archived_range(tables: Tables, source: str, decoder: str, start: Position, end: Position) -> ArchivedRange:
-    """Read it, for the events and rejects under a decoder fingerprint. Raises Unreadable."""
+    """Read it, for the events and rejects under a decoder fingerprint. Raises Unreadable, UnfinishedErasure."""
     ledger = ArchiveLedger(tables, source)
-    runs = ledger.runs()
+    runs, firsts = ledger.runs(), ledger.firsts()
     touching = {run.number for run in runs if not end.at_or_below(run.start) and not run.end.at_or_below(start)}
     found = [summary.counts for summary in ledger.summaries(decoder) if summary.run in touching]
     return ArchivedRange(
         source,
         start,
         end,
-        ledger.firsts(),
+        firsts,
         ledger.generations(),
         holes=sum(counts.holes for counts in found),
         others=sum(counts.others for counts in found),
         skipped=sum(counts.skipped for counts in found),
         archived_at=next((run.at for run in runs if end.at_or_below(run.end)), None),
+        erased=Erasures(tables).count_within(source, ranges(start, end, firsts)),
     )

@@ -9,7 +9,8 @@ from typing import Any, Final
 class Counts:
     """Counts over one range of one source; they add up over disjoint ranges.
 
-    Records, records that are quarantined whole, records of other sources, skipped ones and holes make the length of the range.
+    Records, records that are quarantined whole, records of other sources, skipped ones, erased ones and holes make the length of
+    the range.
 
     Args:
         events: decoded and counted events.
@@ -25,6 +26,7 @@ class Counts:
         further: events, duplicates and events rejected alone that are not the first of their record; only lists have them.
         skipped: records before the source's start, and tombstones, where the source skips them.
         rejected_events: of the quarantined, the events of lists that are rejected alone.
+        erased: records that `tandem forget` has erased: neither event nor reject, and no hole.
     """
 
     events: int = 0
@@ -40,6 +42,7 @@ class Counts:
     rejected_events: int = 0
     skipped: int = 0
     rounded: int = 0
+    erased: int = 0
 
     @property
     def records(self) -> int:
@@ -59,7 +62,7 @@ class Counts:
     @property
     def offsets(self) -> int:
         """The length of the range."""
-        return self.records + self.whole_rejects + self.others + self.skipped + self.holes
+        return self.records + self.whole_rejects + self.others + self.skipped + self.erased + self.holes
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object of the fields."""
@@ -77,6 +80,7 @@ class Counts:
             "rejected_events": self.rejected_events,
             "skipped": self.skipped,
             "rounded": self.rounded,
+            "erased": self.erased,
         }
 
     @classmethod
@@ -104,6 +108,7 @@ def plus(*several: Counts) -> Counts:
         rejected_events=sum(counts.rejected_events for counts in several),
         skipped=sum(counts.skipped for counts in several),
         rounded=sum(counts.rounded for counts in several),
+        erased=sum(counts.erased for counts in several),
     )
 
 

@@ -26,7 +26,7 @@ def refuse_unclosed(ranges: Ranges, counts: Counts) -> None:
         raise Unclosed(
             f"{counts.offsets} outcomes were counted for {ranges.length} offsets: {counts.records} records with {counts.events} "
             f"events and {counts.duplicates} duplicates, {counts.whole_rejects} quarantined, {counts.others} of other "
-            f"sources, {counts.skipped} skipped, {counts.holes} holes; nothing was committed"
+            f"sources, {counts.skipped} skipped, {counts.erased} erased, {counts.holes} holes; nothing was committed"
         )
 
 

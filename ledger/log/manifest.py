@@ -73,14 +73,15 @@ class ExportedGap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ranges: dict[str, dict[str, list[tuple[int, int]]]]
 
 
-class Exported(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The exported log of a source; `rows` is the number of all records."""
+class Exported(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The exported log of a source; `rows` is the number of all records, `erased` the offsets whose records were erased."""
 
     topics: tuple[ExportedTopic, ...]
     covered: dict[str, dict[str, list[tuple[int, int]]]]
     rows: _Count
     gaps: tuple[ExportedGap, ...]
     stretches: tuple[ExportedRange, ...]
+    erased: dict[str, dict[str, list[tuple[int, int]]]] = {}
 
     @property
     def ranges(self) -> Ranges:
@@ -166,8 +167,8 @@ def _refuse_contradictions(name: str, exported: Exported) -> None:
             raise BadManifest(f"source {name!r} has {stretch.rows} records and {file} for {where}")
     if (rows := sum(stretch.rows for stretch in exported.stretches)) != exported.rows:
         raise BadManifest(f"source {name!r} has {exported.rows} records, and {rows} in its stretches")
-    for gap in exported.gaps:
-        Ranges.from_json(gap.ranges)
+    for ranges in (*(gap.ranges for gap in exported.gaps), exported.erased):
+        Ranges.from_json(ranges)
 
 
 def _refuse_path(path: str, known: set[str]) -> None:

@@ -115,6 +115,12 @@ def rollback(
         if live is None:
             raise NotReady("nothing is published yet")
         back = _earlier(every, live, number, release)
+        erasure = standing.erasures.first_publication()
+        if erasure is not None and back.number < erasure.publication:
+            raise NotReady(
+                f"publication {back.number} counts records that erasure {erasure.name} has erased, and is retired; publications "
+                f"from {erasure.publication} on can be rolled back to, see `tandem history`"
+            )
         # A publication that the policy does not retain may be deleted at any moment, though its files still exist.
         kept, wanted = back.release != live.release or back in retained(every, keep=keep, since=since), back.number
         if back.release != live.release:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.journal import Journal, JournalSnapshot, Row
+from tandem.ledger.log.erasures import Erasures
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.publications import SCHEMA as PUBLICATION
 from tandem.ledger.publish.publications import NotPublishable, Publication, Publications, from_row, retained, to_row
@@ -52,11 +53,13 @@ class StandingReleases:
     tables: Tables
     publications: Publications = field(init=False, repr=False)
     journal: Journal = field(init=False, repr=False)
+    erasures: Erasures = field(init=False, repr=False)
     _known: tuple[JournalSnapshot, list[StandingRow]] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.publications = Publications(self.tables)
         self.journal = Journal(self.tables, self.tables.control("standing"), SCHEMA)
+        self.erasures = Erasures(self.tables)
 
     def record(self, stage: Stage, state: Publication, *, after: Publication | None = None) -> StandingRow:
         """Record the stage and state of a release.
@@ -134,11 +137,14 @@ class Followed:
     def retained(self, now: datetime, *, publications: int, since: datetime) -> list[Publication]:
         """All states that a reader may use. What no retained state needs may be deleted: realtime rows, batch versions.
 
-        These are the publications by the policy (publications.retained), the state of every release of `states`, and states
-        that a promotion or rollback may publish at any moment, whatever their release has become since.
+        These are the publications by the policy (publications.retained), without those that an erasure has retired, the state of
+        every release of `states`, and states that a promotion or rollback may publish at any moment, whatever their release has
+        become since.
         """
         standing, every, records = self._states(now)
-        kept = retained(every, keep=publications, since=since)
+        erasure = self.standing.erasures.first_publication()
+        first = 0 if erasure is None else erasure.publication
+        kept = [each for each in retained(every, keep=publications, since=since) if each.number >= first]
         going = [state for state in _going_live(every, records) if state not in standing]
         return [*kept, *(state for state in (*standing, *going) if state not in kept)]
 

@@ -78,6 +78,13 @@ MUTANTS = (
         "test_the_chain_runs_from_the_cut_to_the_last_commit",
     ),
     Mutant(
+        "erased-value-in-quarantine",
+        "an erasure leaves the first bytes of a record that did not decode in a row of the quarantine",
+        "            yield tables.quarantine(source, decoder), RECORDS\n",
+        "",
+        "test_no_file_has_a_text_of_the_records",
+    ),
+    Mutant(
         "published-before-written",
         "a publication names batch versions before their files are committed, so readers find no rows",
         "        commit(batch.tables, version, built)\n\n        def following(parent: Publication | None) -> Publication:\n"

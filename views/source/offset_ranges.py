@@ -4,7 +4,8 @@ Ranges make merging safe: two partials merge only if no offset is in both. So re
 twice.
 """
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -65,6 +66,23 @@ class Ranges:
             for interval in intervals
         )
 
+    def within(self, other: "Ranges") -> "Ranges":
+        """The offsets that are in both."""
+        return Ranges._normal(
+            (partition, (max(low, start), min(high, to)))
+            for partition, low, high, intervals in _beside(self, other)
+            for start, to in intervals
+        )
+
+    def without(self, other: "Ranges") -> "Ranges":
+        """The offsets that `other` lacks."""
+        return Ranges._normal(
+            (partition, (start, to))
+            for partition, low, high, intervals in _beside(self, other)
+            for start, to in zip([low, *(to for _, to in intervals)], [*(start for start, _ in intervals), high], strict=True)
+            if start < to
+        )
+
     @property
     def length(self) -> int:
         """How many offsets the ranges hold."""
@@ -82,6 +100,17 @@ class Ranges:
 
 
 EMPTY: Final = Ranges()
+
+
+def _beside(ranges: Ranges, other: Ranges) -> Iterator[tuple[Partition, int, int, tuple[Interval, ...]]]:
+    """Each interval of `ranges`, with the intervals of `other` that share offsets with it."""
+    there = dict(other.intervals)
+    for partition, intervals in ranges.intervals:
+        others = there.get(partition, ())
+        for low, high in intervals:
+            first = bisect_right(others, low, key=lambda interval: interval[1])
+            last = bisect_left(others, high, key=lambda interval: interval[0])
+            yield partition, low, high, others[first:last]
 
 
 def _coalesce(partition: Partition, intervals: list[Interval]) -> tuple[Interval, ...]:

@@ -1,0 +1,129 @@
+"""Delete what still holds erased records after the refold: earlier batch versions, realtime commits, examples, old files.
+
+No hours of grace: a reader that has an earlier version open finds its file deleted, reports it, and reads the new version when it
+is run again. A server reads the new publication at its next poll.
+"""
+
+import json
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from tandem.batch.erase.remove_rows import log_tables
+from tandem.batch.maintain.maintain import expire_versions
+from tandem.batch.runtime import scratch
+from tandem.batch.runtime.session import BatchRun
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Conflict
+from tandem.ledger.delta.journal import Journal
+from tandem.ledger.delta.vacuum import Freed, vacuum
+from tandem.ledger.log.erasures import Erasure
+from tandem.ledger.log.positions import Position
+from tandem.ledger.publish.audits import Audits
+from tandem.ledger.publish.diffs import ReleaseDiffs
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.standing import Followed
+from tandem.ledger.realtime.commit_files import read_spans, to_rows
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.tiling import boundary
+from tandem.views.project import project
+
+_EXAMPLES = "examples"
+
+
+def delete_files(batch: BatchRun, live: Publication, erasure: Erasure) -> Freed:
+    """Delete everything below the live cut that counted the records, and the files that had them. Idempotent.
+
+    Under the locks of views and archive. Raises Conflict, Unwritable, Unreadable.
+    """
+    tables, source, at = batch.tables, erasure.source, batch.now()
+    keep = batch.settings.keep
+    kept = Followed(batch.standing, keep.release_days).retained(
+        at, publications=keep.publications, since=at - timedelta(days=keep.days)
+    )
+    freed = []
+    for address in view_tables(batch, live, source):
+        expire_versions(tables, address, kept, at=at)
+        freed.append(_vacuum(tables, address))
+    for address, _ in log_tables(tables, source):
+        freed.append(_vacuum(tables, address))
+    for number in (int(name) for name in tables.names("realtime")):
+        # Of a retired release nothing is read again.
+        below = live.cut(source) if number == live.release else None
+        freed.append(_delete_commits(tables, number, source, below, by=batch.by, at=at))
+    for journal, column in ((Audits(tables).journal, "audits"), (ReleaseDiffs(tables).journal, "views")):
+        freed.append(_drop_examples(journal, column, at=at))
+    freed.append(scratch.clear(tables))
+    return Freed(sum(each.files for each in freed), sum(each.bytes for each in freed))
+
+
+def view_tables(batch: BatchRun, live: Publication, source: str) -> list[str]:
+    """The addresses of all tables of the source's views, and of views that the live release does not have."""
+    tables = batch.tables
+    views = project.load_files(batch.releases.load(live.release).files).views
+    others = {name for name, view in views.items() if view.source.name != source}
+    named = {live.views[name].address(tables, name) for name in views if name not in others}
+    folders = [
+        tables.view(view, fingerprint)
+        for view in tables.names("views")
+        if view not in others
+        for fingerprint in tables.names("views", view)
+    ]
+    return sorted({*named, *folders})
+
+
+def _vacuum(tables: Tables, address: str) -> Freed:
+    handle = delta_tables.open_table(tables, address)
+    if handle is None:
+        return Freed()
+    lease = tables.lease(address)
+    return vacuum(delta_tables.claim(handle, lease), hours=0, lease=lease)
+
+
+def _delete_commits(tables: Tables, release: int, source: str, below: Position | None, *, by: str, at: datetime) -> Freed:
+    """Delete the realtime commits of a release below a position, or all of them; a mark keeps the boundary there.
+
+    Each commit of the table is conditional on its version: the speed layer, which writes it, tries again and continues.
+    """
+    handle = delta_tables.open_table(tables, tables.realtime(release, source))
+    while handle is not None:
+        spans = read_spans(handle, {})
+        counted = {path: span for path, span in spans.items() if not span.mark}
+        old = [path for path, span in counted.items() if below is None or span.end.at_or_below(below)]
+        if not old:
+            return vacuum(handle, hours=0)
+        ends = [spans[path].end for path in old]
+        last = below if below is not None else max(ends, key=lambda end: sum(offset for _, offset in end.offsets))
+        left = [span for path, span in spans.items() if path not in old]
+        epoch = max(span.epoch for span in spans.values())
+        mark = Commit(last, last, epoch, "cut", by=by, at=at)
+        with suppress(Conflict):
+            delta_tables.conditional_replace(handle, old, [] if left and boundary(left, last) else [to_rows(mark, handle)], at=at)
+        handle = delta_tables.reopen(handle)
+    return Freed()
+
+
+def _drop_examples(journal: Journal, column: str, *, at: datetime) -> Freed:
+    """Write a journal's rows again without the rows of views that they show as examples, and delete its old files."""
+    while (handle := journal.read().handle) is not None:
+        rows = journal.read().rows()
+        cleared = [{**row, column: json.dumps(_without_examples(json.loads(row[column])))} for row in rows]
+        if cleared == rows or not rows:
+            return vacuum(handle, hours=0)
+        try:
+            old = delta_tables.files(handle)
+            whole = pa.Table.from_pylist([dict(row) for row in cleared], journal.schema)
+            delta_tables.conditional_replace(handle, old, [whole], at=at, bounds="number")
+        except Conflict:
+            continue
+    return Freed()
+
+
+def _without_examples(document: Any) -> Any:
+    """A document in which every list of examples is empty."""
+    if isinstance(document, dict):
+        return {name: [] if name == _EXAMPLES else _without_examples(value) for name, value in document.items()}
+    return [_without_examples(value) for value in document] if isinstance(document, list) else document

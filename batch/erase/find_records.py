@@ -1,0 +1,168 @@
+"""Find the records to erase: those with an event for which a condition holds, or with one of the given identities."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.files.file_ranges import EVENTS, EVERY_OFFSET, PositionColumns, log_table
+from tandem.ledger.files.rows_at import may_hold, rows_at
+from tandem.ledger.files.scan import scan
+from tandem.ledger.files.splits import Slice
+from tandem.ledger.log.archive_runs import ArchiveLedger
+from tandem.ledger.log.positions import LOG_START, ranges
+from tandem.views.errors import DefinitionError, TandemError
+from tandem.views.source.offset_ranges import EMPTY, Partition, Ranges
+from tandem.views.source.source import Source, events_schema
+from tandem.views.sql import syntax
+from tandem.views.sql.engine import query, quoted
+from tandem.views.sql.expressions import bind_expression
+from tandem.views.sql.syntax import enclosed
+
+_SCAN_ROWS: Final = 1 << 18
+_ROWS: Final = "erasable_events"
+_IDS: Final = "erasable_ids"
+_PLACE: Final = re.compile(r"(?P<topic>[^/\s]+)/(?P<partition>\d{1,9}):(?P<offset>\d{1,18})", re.ASCII)
+
+
+class NotForgotten(TandemError, code="forget-impossible"):
+    """The requested erasure is not possible; nothing was changed."""
+
+
+@dataclass(frozen=True)
+class RecordSelection:
+    """Which events to erase: those for which `condition` holds (SQL over the source's events), or of one of the `ids`.
+
+    `places` are positions of records that are erased whatever they decode to. `literals` are the texts that the condition or the
+    ids name, with which `--prove` searches.
+    """
+
+    condition: str
+    fields: tuple[str, ...]
+    ids: tuple[str, ...] = ()
+    places: Ranges = EMPTY
+    literals: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class FoundRecords:
+    """The positions of the records to erase, how many of their events were selected, and how many `others` go with them."""
+
+    ranges: Ranges
+    events: int
+    others: int
+
+
+def where(source: Source, text: str) -> RecordSelection:
+    """The events for which an expression over the source's fields holds. Raises NotForgotten."""
+    fields = events_schema(source)
+    try:
+        bound = bind_expression(text, fields, source.event.__name__)
+    except DefinitionError as error:
+        raise NotForgotten(f"--where: {text!r} {error}") from error
+    if bound.type.kind != "boolean":
+        raise NotForgotten(f"--where: {text!r} is of type {bound.type.sql}; a condition is BOOLEAN, such as \"reader = 'r17'\"")
+    return RecordSelection(enclosed(text), tuple(sorted(bound.fields)), literals=_texts(text))
+
+
+def of_ids(source: Source, lines: Sequence[str]) -> RecordSelection:
+    """The events whose identity a line is, and the records whose TOPIC_ID/PARTITION:OFFSET a line is.
+
+    Raises NotForgotten if there is no line, or an identity of a source whose identity is not one field of text or an integer.
+    """
+    if not lines:
+        raise NotForgotten("--ids names a file without a line; a line is an identity, or TOPIC_ID/PARTITION:OFFSET")
+    places = [match for match in map(_PLACE.fullmatch, lines) if match is not None]
+    ids = tuple(line for line in lines if _PLACE.fullmatch(line) is None)
+    identity = [name for name in source.identity if name in events_schema(source).names]
+    kinds = [events_schema(source).field(name).type for name in identity]
+    plain = len(source.identity) == 1 and all(pa.types.is_string(kind) or pa.types.is_integer(kind) for kind in kinds)
+    if ids and not (plain and identity):
+        raise NotForgotten(
+            f"--ids: the identity of source {source.name!r} is not one field of text or an integer, so a line can only "
+            "be TOPIC_ID/PARTITION:OFFSET; select other records with --where"
+        )
+    offsets = {(match["topic"], int(match["partition"]), int(match["offset"])) for match in places}
+    condition = f"CAST({quoted(identity[0])} AS VARCHAR) IN (SELECT id FROM {_IDS})" if ids else "false"
+    return RecordSelection(condition, tuple(identity) if ids else (), ids, _ranges(offsets), ids)
+
+
+def find_records(tables: Tables, source: Source, decoder: str, selection: RecordSelection) -> FoundRecords:
+    """Search the archived events below the archive's end, in bounded pieces. Raises NotForgotten for an unknown position."""
+    ledger = ArchiveLedger(tables, source.name)
+    covered = ranges(LOG_START, ledger.end(decoder), ledger.firsts())
+    if outside := selection.places.without(covered).length:
+        raise NotForgotten(
+            f"--ids names {outside} positions that the archive of source {source.name!r} does not cover; expected "
+            "TOPIC_ID/PARTITION:OFFSET, as `tandem quarantine` prints it"
+        )
+    there = log_table(tables, tables.events(source.name, decoder), EVENTS)
+    part = Slice(covered, tuple(file.path for file in there.files), 0)
+    places = ", ".join(map(quoted, EVENTS.names))
+    ids = {_IDS: pa.table({"id": pa.array(selection.ids, pa.string())})} if selection.ids else {}
+    by_partition: dict[Partition, list[Any]] = {}
+    selected = 0
+    columns = list(dict.fromkeys((*EVENTS.names, *selection.fields)))
+    for rows in scan(there.place, part, EVENTS, columns, rows=_SCAN_ROWS):
+        matching = query(f"SELECT {places} FROM {_ROWS} WHERE {selection.condition}", {_ROWS: rows, **ids})
+        selected += matching.num_rows
+        _collect(by_partition, matching, EVENTS)
+    matched = _coalesce(by_partition)
+    whole = EMPTY.union(matched, selection.places.without(matched))
+    return FoundRecords(whole, selected, events_at(tables, source.name, decoder, whole) - selected)
+
+
+def events_at(tables: Tables, source: str, decoder: str, places: Ranges) -> int:
+    """How many events of a decoder the records at these positions have."""
+    return rows_of(tables, tables.events(source, decoder), EVENTS, places)
+
+
+def rows_of(tables: Tables, address: str, columns: PositionColumns, places: Ranges) -> int:
+    """How many rows of a table are at these positions."""
+    there = log_table(tables, address, columns)
+    every = Ranges.of(dict.fromkeys(dict(places.intervals), EVERY_OFFSET))
+    files = tuple(file.path for file in there.files if may_hold(file, places))
+    read = scan(there.place, Slice(every, files, 0), columns, columns.names, rows=_SCAN_ROWS)
+    return sum(int(rows_at(rows, columns, places).sum()) for rows in read)
+
+
+def _collect(by_partition: dict[Partition, list[Any]], rows: pa.Table, columns: PositionColumns) -> None:
+    """Add the offsets of the rows by partition."""
+    topics, numbers = rows[columns.topic].to_pylist(), rows[columns.partition].to_numpy()
+    offsets = rows[columns.offset].to_numpy()
+    for topic, number in set(zip(topics, numbers.tolist(), strict=True)):
+        of_topic = np.array([each == topic for each in topics])
+        by_partition.setdefault((topic, number), []).append(offsets[of_topic & (numbers == number)])
+
+
+def _coalesce(by_partition: Mapping[Partition, Sequence[Any]]) -> Ranges:
+    document: dict[str, dict[str, list[list[int]]]] = {}
+    for (topic, number), pieces in by_partition.items():
+        offsets = np.unique(np.concatenate(pieces))
+        breaks = np.flatnonzero(np.diff(offsets) > 1)
+        starts, ends = offsets[[0, *(breaks + 1)]], offsets[[*breaks, len(offsets) - 1]] + 1
+        document.setdefault(topic, {})[str(number)] = [list(pair) for pair in zip(starts.tolist(), ends.tolist(), strict=True)]
+    return Ranges.from_json(document)
+
+
+def _ranges(offsets: Iterable[tuple[str, int, int]]) -> Ranges:
+    by_partition: dict[Partition, list[Any]] = {}
+    for topic, number, offset in offsets:
+        by_partition.setdefault((topic, number), []).append(np.array([offset]))
+    return _coalesce(by_partition)
+
+
+def _texts(text: str) -> tuple[str, ...]:
+    """The texts that an expression names as constants."""
+    return tuple(dict.fromkeys(_constants(syntax.parse(text))))
+
+
+def _constants(tree: Any) -> Iterator[str]:
+    for node in syntax.nodes(tree):
+        value = node.get("value")
+        if node["class"] == "CONSTANT" and isinstance(value, Mapping) and isinstance(value.get("value"), str):
+            yield value["value"]

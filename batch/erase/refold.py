@@ -1,0 +1,57 @@
+"""Fold all views of a source again without its erased records, and publish them in one publication."""
+
+from dataclasses import replace
+
+from tandem.batch.erase.find_records import NotForgotten
+from tandem.batch.recompute import plan
+from tandem.batch.recompute.build import NewVersion, build_all, candidate, commit, version_number
+from tandem.batch.recompute.plan import RecomputeRequest
+from tandem.batch.recompute.wait_for_cut import with_cuts
+from tandem.batch.runtime.session import BatchRun
+from tandem.ledger.log.erasures import Erasure
+from tandem.ledger.log.positions import LOG_START, ranges
+from tandem.ledger.publish import promotion, publications
+from tandem.ledger.publish.completeness import accepted_gaps
+from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.standing import Followed
+from tandem.views.project import project
+
+
+def retire_releases(batch: BatchRun, erasure: Erasure) -> list[int]:
+    """Retire the standing releases: their views and realtime tables count the records. Returns their numbers."""
+    standing = batch.standing
+    days = batch.settings.keep.release_days
+    retired = [state.release for state in Followed(standing, days).states(batch.now())[1:]]
+    for release in retired:
+        promotion.retire(standing, release, by=batch.by, at=batch.now(), why=f"it counts records of erasure {erasure.name}")
+    return retired
+
+
+def refold(batch: BatchRun, live: Publication, erasure: Erasure) -> Publication:
+    """Publish the source's views, folded from the log's start to a new cut. They are compared with nothing.
+
+    Raises NotForgotten if the new cut does not lie above every erased record, and what a recompute raises.
+    """
+    release = batch.releases.load(live.release)
+    definitions = project.load_files(release.files)
+    gaps = accepted_gaps(batch.tables, live, definitions.sources, ())
+    request = RecomputeRequest(mode="full")
+    version = NewVersion(version_number(batch.now()), live, release, definitions, request, gaps)
+    steps = [step for step in plan.steps(definitions, live, request) if step.source == erasure.source]
+    built = build_all(batch, version, with_cuts(batch, release, steps))
+    for step in built:
+        if above := erasure.ranges.without(ranges(LOG_START, step.done.cut)).length:
+            raise NotForgotten(
+                f"{above} records of erasure {erasure.name} lie above cut {step.done.cut}, where the speed layer counts them; "
+                f"run `tandem archive`, then `tandem forget {erasure.source} --finish --yes`"
+            )
+    commit(batch.tables, version, built)
+
+    def following(parent: Publication | None) -> Publication:
+        publications.refuse_stale(parent, live, extends=definitions.views)
+        assert parent is not None  # else it is stale
+        return replace(candidate(batch, version, built, parent), why=f"erasure {erasure.name}")
+
+    published = batch.standing.publications.publish(following)
+    assert published is not None  # the candidate is never None
+    return published
