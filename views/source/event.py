@@ -215,16 +215,24 @@ def _field(info: msgspec.structs.FieldInfo, place: str, outer: tuple[type, ...])
     described = _described(info.type, place, outer)
     if described.key and info.encode_name != info.name:
         raise DefinitionError(f"{place}: Name({described.key!r}) and msgspec's name {info.encode_name!r} contradict each other")
+    key = described.key or info.encode_name
     return replace(
         described,
         name=info.name,
-        key=described.key or info.encode_name,
+        key=key,
+        items=described.items and _with_names(described.items, f"{info.name}[]", f"{key}[]"),
         encode_name=info.encode_name,
         required=info.required,
         default=info.default,
         factory=info.default_factory,
         annotation=info.type,
     )
+
+
+def _with_names(items: Field, name: str, key: str) -> Field:
+    """The items of a list or map with names that rejects show: `prices[]`, and `prices[][]` within."""
+    inner = items.items and _with_names(items.items, f"{name}[]", f"{key}[]")
+    return replace(items, name=name, key=key, encode_name=key, items=inner)
 
 
 def _described(annotation: Any, place: str, outer: tuple[type, ...]) -> Field:

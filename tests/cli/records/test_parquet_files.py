@@ -18,6 +18,7 @@ from tandem.cli.records.parquet.parquet_values import parquet_values
 from tandem.views.decode import decode
 from tandem.views.decode.sample_records import as_records
 from tandem.views.errors import TandemError
+from tandem.views.source.fields.rounded import total_roundings
 
 AT = datetime(2026, 11, 1, 8, 0, 0, 123456, UTC)
 NANOSECONDS = 1793520000_123456789
@@ -129,6 +130,31 @@ def test_the_json_source_reads_what_the_file_held(tmp_path: Path) -> None:
     assert decoded.events["at"].to_pylist() == [AT, AT + timedelta(days=1)]
     assert decoded.events["raw"].to_pylist() == [b"\x00\xff", b""]
     assert decoded.events["note"].to_pylist() == ["ä", None]
+
+
+class Priced(Event):
+    at: datetime
+    price: Annotated[Decimal, Scale(2, rounding="half_even")]
+    by_shop: dict[str, Annotated[Decimal, Scale(2, rounding="half_even")] | None]
+    tags: dict[str, list[str]]
+
+
+def test_maps_and_doubles_that_are_rounded_come_from_a_file(tmp_path: Path) -> None:
+    file = written(
+        tmp_path / "f.parquet",
+        at=pa.array([AT, AT], pa.timestamp("us", "UTC")),
+        price=pa.array([2.675, 0.5]),
+        by_shop=pa.array([[("b", 0.125), ("a", None)], []], pa.map_(pa.string(), pa.float64())),
+        tags=pa.array([[("x", ["1", "2"])], []], pa.map_(pa.string(), pa.list_(pa.string()))),
+    )
+    source = Source(topic="t", event=Priced, event_time="at")
+    with file_values(source, file) as values:
+        decoded = decode(source, as_records(source, [one.value for one in values], topic_id="T", offsets=range(2), at=AT))
+    assert decoded.rejects.num_rows == 0
+    assert decoded.events["price"].to_pylist() == [Decimal("2.68"), Decimal("0.50")]
+    assert decoded.events["by_shop"].to_pylist() == [[("a", None), ("b", Decimal("0.12"))], []]
+    assert decoded.events["tags"].to_pylist() == [[("x", ["1", "2"])], []]
+    assert total_roundings(decoded.events) == 2
 
 
 class Shift(Event):

@@ -97,7 +97,7 @@ def test_a_key_that_json_has_twice_rejects_the_record() -> None:
     assert reason(VISITS, unread) == "event", "no field has this map"
     deep = b'{"at":"2026-11-01T00:00:00Z","amounts":{},"stops":{},"counts":{"a":{"b":1,"b":1}}}'
     (detail,) = decoded(DEEP, deep).rejects["detail"].to_pylist()
-    assert detail == "key 'b' occurs 2 times in a map"
+    assert detail == "key 'b' occurs 2 times in the map counts[]"
     for value in (b'{"at":"2026-11-01T00:00:00Z","amounts":{},"stops":{"a":[{"when":"2026-11-01T00:00Z","x":1,"x":2}]}}',):
         assert reason(DEEP, value) == "event"
 

@@ -1,6 +1,6 @@
 """Random events are such as a decoder could have given."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from typing import Annotated, Literal
@@ -39,6 +39,11 @@ class Rich(Event):
     code: Annotated[str, msgspec.Meta(pattern="^[A-Z]{2}$", max_length=2)]
     low: Annotated[int, msgspec.Meta(gt=3, le=40, multiple_of=5)]
     share: Annotated[float, msgspec.Meta(gt=0, lt=1)]
+    rounded: Annotated[Decimal, Scale(3, rounding="half_even")]
+    prices: dict[str, Annotated[Decimal, Scale(2, rounding="half_even")] | None]
+    places: dict[str, list[Place]]
+    opens: time
+    took: dict[str, timedelta]
     high: int = 50
 
     def __post_init__(self) -> None:

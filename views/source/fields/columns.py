@@ -139,7 +139,7 @@ def _decimals(field: Field) -> Convert:
             return in_scale(value)
         except ArithmeticError:
             digits = f"{field.arrow.precision} digits, {field.arrow.scale} of them after the point"
-            raise Reject("out_of_range", f"field {field.name} is not a finite decimal of {digits}") from None
+            raise Reject("out_of_range", f"field {field.name} is not a finite decimal of {digits}: {str(value)[:40]}") from None
 
     return convert
 

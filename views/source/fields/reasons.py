@@ -55,9 +55,19 @@ def refusal(error: BaseException) -> Reject:
     return Reject("refused", said_by(error))
 
 
+_WAYS_ON = (
+    ("Expected `datetime`, got `int`", 'Epoch("s"), "ms", "us" or "ns" reads numbers'),
+    ("Expected `datetime`, got `float`", 'Epoch("s"), "ms", "us" or "ns" reads numbers'),
+    ("Expected `object`, got `array`", "max_events_per_record reads arrays of events"),
+)
+"""How messages of msgspec begin, and what reads such values; the last if it is the whole message."""
+
+
 def misfit(error: msgspec.ValidationError) -> Reject:
     """The reject for a message of msgspec; an exception with a cause comes from the event type's own check."""
-    return Reject(_reason(error), str(error))
+    text = str(error)
+    way_on = next((way for start, way in _WAYS_ON if text == start or (text.startswith(start) and "datetime" in start)), "")
+    return Reject(_reason(error), f"{text}; {way_on}" if way_on else text)
 
 
 def _reason(error: msgspec.ValidationError) -> Reason:

@@ -76,7 +76,7 @@ def _check_struct(struct: type[msgspec.Struct], fields: Sequence[Field], parsed:
 def _check_value(field: Field, parsed: Any) -> None:
     if field.items is not None:
         if field.type is dict and isinstance(parsed, _Repeating):
-            raise _refusal(parsed.repeated, parsed.times, f"the map {field.key}" if field.key else "a map")
+            raise _refusal(parsed.repeated, parsed.times, f"the map {field.key}")
         for item in parsed.values() if isinstance(parsed, dict) else parsed if isinstance(parsed, list) else ():
             _check_value(field.items, item)
     elif field.fields:
