@@ -65,6 +65,7 @@ COMMANDS: Mapping[str, Entry] = {
     "archive": Entry("tandem.cli.log.archive", "Copy new records into Delta tables and decode them.", "operate"),
     "export": Entry("tandem.cli.log.export", "Write the archive to a folder, for another installation.", "operate"),
     "import": Entry("tandem.cli.log.import_archive", "Add an export to the archive.", "operate"),
+    "adopt": Entry("tandem.cli.log.adopt", "Make the rows of a table the history of a source.", "operate"),
     "forget": Entry("tandem.cli.log.forget", "Erase records from archive, views and all files.", "operate"),
     "replay": Entry("tandem.cli.log.replay", "Rebuild a topic from the archive.", "operate"),
     "plan": Entry("tandem.cli.release.plan", "Show how definitions differ from the published ones."),

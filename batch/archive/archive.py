@@ -27,7 +27,7 @@ from tandem.ledger import losses
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.location import Location
 from tandem.ledger.files.file_ranges import RECORDS, file_ranges
-from tandem.ledger.log.archive_runs import APP_ID, ArchiveLedger, ArchiveRun
+from tandem.ledger.log.archive_runs import ADOPT, APP_ID, ArchiveLedger, ArchiveRun
 from tandem.ledger.log.counts import Counts, plus
 from tandem.ledger.log.fetch_checks import refuse_changed_log, refuse_new_topic
 from tandem.ledger.log.gaps import Gaps
@@ -176,7 +176,9 @@ def _to_do(batch: BatchRun, log: _ArchivedLog, ledger: ArchiveLedger, decoder: s
     """The unfinished runs, then a run for new records, if there are any; its intent is recorded first."""
     tables, name = batch.tables, log.source.name
     if any(run.imported for run in ledger.unwritten()):
-        raise ImportUnfinished(f"an import of source {name!r} is incomplete; run `tandem import` again with the same folder")
+        adopts = any(run.by == ADOPT for run in ledger.unwritten())
+        again = "`tandem adopt` again with the same table" if adopts else "`tandem import` again with the same folder"
+        raise ImportUnfinished(f"an {'adoption' if adopts else 'import'} of source {name!r} is incomplete; run {again}")
     yield from ledger.unfinished(decoder)
     runs, names = ledger.runs(), ledger.topic_names()
     known = ledger.firsts()

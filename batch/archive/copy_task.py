@@ -92,7 +92,7 @@ def copy_records(work: Decoding, batches: Iterable[pa.RecordBatch], *, typed: bo
     with ExitStack() as stack:
         raw = stack.enter_context(TableFile(work.archive, RECORDS_SCHEMA, BOUNDED, in_log_order=True))
         typing = stack.enter_context(decode.opened(work)) if typed else None
-        for piece in _pieces(map(with_headers, batches)):
+        for piece in row_groups(map(with_headers, batches)):
             raw.write(piece)
             if typing is not None:
                 needed = piece.select(record_columns(typing.source))
@@ -111,7 +111,7 @@ def total(rows: pa.Table, *, typed: bool) -> Copied:
     return Copied(tuple(file for one in done for file in one.files), decode.total(decoded) if typed else None)
 
 
-def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The records in tables that are a row group each."""
     held: list[pa.RecordBatch] = []
     for batch in batches:

@@ -26,6 +26,8 @@ APP_ID: Final = "tandem.archive"
 """The Delta application id of every write to archive, events and quarantine."""
 IMPORT: Final = "import"
 """The `by` of imports: runs whose records and gaps come from another installation, and not from the log."""
+ADOPT: Final = "adopt"
+"""The `by` of adoptions: runs whose records are rows of a table."""
 
 
 class NotNext(TandemError, code="archive-run-not-next"):
@@ -45,8 +47,8 @@ class ArchiveRun:
 
     @property
     def imported(self) -> bool:
-        """Whether the run's records came from another installation."""
-        return self.by == IMPORT
+        """Whether the run's records came from another installation or from a table, and not from the log."""
+        return self.by in (IMPORT, ADOPT)
 
 
 @dataclass(frozen=True)

@@ -46,9 +46,11 @@ def read(source: Source, topic: str, values: Sequence[bytes], headers: Sequence[
     given = as_records(source, values, topic_id=topic, offsets=numbers, at=at, keys=keys, headers=headers)
     decoded = decode(source, given)
     faults = [_fault(reject) for reject in decoded.rejects.to_pylist()]
-    if decoded.others and source.record_filter is not None:
+    if decoded.others:
         known = {*decoded.events["_offset"].to_pylist(), *(fault.record for fault in faults)}
-        said = f"not of {record_filter_name(source.record_filter)}, which selects the source's records"
+        reasons = [] if source.record_filter is None else [f"not of {record_filter_name(source.record_filter)}"]
+        reasons += [] if source.history_until is None else [f"before history_until, {source.history_until.isoformat()}"]
+        said = f"{' or '.join(reasons)}, which selects the source's records"
         faults += [Fault(number, "other", said) for number in numbers if number not in known]
     return Reading(keys, sorted(faults, key=lambda fault: fault.record))
 

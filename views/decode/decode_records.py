@@ -13,6 +13,7 @@ from tandem.views.decode.file import without_header
 from tandem.views.decode.idempotency import with_keys
 from tandem.views.decode.listed_events import Readings, list_events, rejects_by_event
 from tandem.views.decode.shared_topic import own_rows
+from tandem.views.decode.table_rows import by_origin, of_its_side
 from tandem.views.decode.value_parsers import parse_values, parser
 from tandem.views.errors import said_by
 from tandem.views.instant import GREGORIAN, LAST, microseconds
@@ -30,6 +31,7 @@ from tandem.views.source.source import (
     PLAUSIBLE,
     POSITION_SCHEMA,
     RECORDS_SCHEMA,
+    TABLE_ROW,
     Source,
     events_schema,
     metadata_schema,
@@ -69,6 +71,8 @@ def decode(source: Source, records: pa.Table) -> DecodedRecords:
     * A record before the source's `start` becomes neither event nor reject; it is counted in `skipped`.
     * Where `tombstones` is "skip", a record without a value becomes neither; it is counted in `skipped`, whosever it is.
     * Where the source has `record_filter`, another source's record becomes neither; it is counted in `others`.
+    * A row of a table (table_rows.py) is read as JSON of the event type. With `history_until` an event that counts on the other
+      side of the seam becomes neither; it is counted in `others`.
     * A record with several faults has the reason of the first one found. The order of checks is: text, fields, event time,
       idempotency key. A fault of a record as a whole is its only one.
     * A record, or an event of a list, that the event type rejects is read as each older version in turn. The first version that
@@ -82,30 +86,34 @@ def decode(source: Source, records: pa.Table) -> DecodedRecords:
     metadata = metadata_schema(source).names
     copied = {**_POSITION, **{name[1:]: name for name in metadata if name != IDEMPOTENCY_KEY}}
     others = skipped = 0
-    for stamped in (
+    batches = (
         records.select(needed.names)
         .cast(needed)
         .to_batches(max_chunksize=max(1, _BATCH_ROWS // (source.max_events_per_record or 1)))
-    ):
+    )
+    for reader, stamped, of_table in (piece for batch in batches for piece in by_origin(source, batch)):
         batch = _in_calendar(stamped)
         early = before_start(source.start, *(batch.column(name) for name in ("topic_id", "partition", "offset")))
         if early is not None and (earlier := early.true_count):
             skipped += earlier
             batch = batch.filter(pc.invert(early))
-        if source.tombstone_rule == "skip" and (tombstones := batch.column("value").null_count):
+        if reader.tombstone_rule == "skip" and (tombstones := batch.column("value").null_count):
             skipped += tombstones
             batch = batch.filter(batch.column("value").is_valid())
-        own, untold = _own(source, batch)
+        own, untold = _own(reader, batch)
         others += batch.num_rows - len(own) - len(untold)
         mine = batch if len(own) == batch.num_rows else batch.take(array(own, pa.int64()))
-        typed, rejected = _read(source, mine)
+        typed, rejected = _read(reader, mine)
         plausible = _plausible(source, mine, typed, rejected)
+        if source.history_until is not None:
+            kept = plausible.filter(of_its_side(source, _times(source, mine, plausible), of_table=of_table))
+            others, plausible = others + plausible.num_rows - kept.num_rows, kept
         if IDEMPOTENCY_KEY in metadata:
             plausible = with_keys(mine, plausible, rejected.records, row=_ROW)
         place = mine.select(list(copied)).take(plausible.column(_ROW)).rename_columns(list(copied.values()))
         columns = dict(zip([*place.schema.names, *plausible.schema.names], [*place.columns, *plausible.columns], strict=True))
         events.append(pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema))
-        rejects.append(_rejects(source, batch, rejected.among(own, untold)))
+        rejects.append(_rejects(reader, batch, rejected.among(own, untold)))
     return DecodedRecords(pa.concat_tables(events), pa.concat_tables(rejects), others, skipped)
 
 
@@ -256,10 +264,9 @@ def _plausible(source: Source, batch: pa.RecordBatch, typed: pa.RecordBatch, rej
     """The rows whose event time is in the source's plausible range; the others go to `rejected`."""
     if source.event_time == APPEND_TIME:
         typed = _appended(batch, typed, rejected.records)
-        times = batch.column("timestamp").take(typed.column(_ROW))
     else:
         typed = _with_event_time(source, typed, rejected)
-        times = typed.column(source.time_column)
+    times = _times(source, batch, typed)
     low, high = (scalar(bound, times.type) for bound in source.plausible)
     inside = pc.and_(pc.greater_equal(times, low), pc.less(times, high))
     if pc.all(inside, min_count=0).as_py():
@@ -277,6 +284,12 @@ def _plausible(source: Source, batch: pa.RecordBatch, typed: pa.RecordBatch, rej
     if of_one and source.each_event_alone:
         return typed.filter(inside)
     return _without(typed, rejected.records)
+
+
+def _times(source: Source, batch: pa.RecordBatch, typed: pa.RecordBatch) -> pa.Array:
+    """The event times of the rows, which are events of records of the batch."""
+    appended = source.event_time == APPEND_TIME
+    return batch.column("timestamp").take(typed.column(_ROW)) if appended else typed.column(source.time_column)
 
 
 def _implausible(source: Source, time: pa.Scalar) -> str:
@@ -315,7 +328,7 @@ def _without(typed: pa.RecordBatch, rows: Mapping[int, Reject]) -> pa.RecordBatc
 def _appended(batch: pa.RecordBatch, typed: pa.RecordBatch, rejected: dict[int, Reject]) -> pa.RecordBatch:
     """The rows whose timestamp the broker has set; the others go to `rejected`."""
     kinds = batch.column("timestamp_type").take(typed.column(_ROW))
-    own = pc.fill_null(pc.equal(kinds, scalar(LOG_APPEND_TIME, kinds.type)), False)
+    own = pc.is_in(kinds, value_set=array([LOG_APPEND_TIME, TABLE_ROW], kinds.type))
     for row in typed.column(_ROW).filter(pc.invert(own)).to_pylist():
         rejected[row] = Reject("producer_time", "the producer set the timestamp; message.timestamp.type has to be LogAppendTime")
     return typed.filter(own)

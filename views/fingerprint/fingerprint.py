@@ -96,8 +96,16 @@ def decoder_meaning(source: Source) -> Meaning:
             "plausible": Meaning("plausible", plausible, " to ".join(plausible)),
             "record_filter": _record_filter(source.record_filter),
             "versions": _versions(source.versions),
+            **_history_until(source),
         },
     )
+
+
+def _history_until(source: Source) -> dict[str, Meaning]:
+    if source.history_until is None:
+        return {}
+    until = source.history_until.astimezone(UTC).isoformat()
+    return {"history_until": Meaning("history_until", until, until)}
 
 
 def source_meaning(source: Source) -> Meaning:

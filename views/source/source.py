@@ -25,6 +25,8 @@ from tandem.views.start import DeclaredStart, StartPositions, normal_start
 APPEND_TIME: Final = "_append_time"
 LOG_APPEND_TIME: Final = 1
 """The timestamp type of records whose timestamp the broker sets."""
+TABLE_ROW: Final = 2
+"""The timestamp type of records that `tandem adopt` made from rows of a table. Kafka has 0 and 1 only."""
 
 INDEX: Final = "_index"
 """The column with an event's place in its record's list, from 0 on, of a source with `max_events_per_record`."""
@@ -195,6 +197,7 @@ class Source:
     tombstones: Tombstones | None = None
     identity_spans: IdentitySpan = "event_time"
     start: DeclaredStart | StartPositions | None = None
+    history_until: datetime | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -320,6 +323,11 @@ class Source:
         zoned = [bound for bound in bounds if isinstance(bound, datetime) and bound.tzinfo is not None]
         if len(zoned) != 2 or len(bounds) != 2 or not zoned[0] < zoned[1]:
             raise DefinitionError(f"plausible {self.plausible!r} is not a pair of times with zones, first before last")
+        until = self.history_until
+        if until is not None and (not isinstance(until, datetime) or until.tzinfo is None):
+            raise DefinitionError(f"history_until {until!r} is not a time with a zone, such as datetime(2026, 11, 1, tzinfo=UTC)")
+        if until is not None and self.max_events_per_record is not None:
+            raise DefinitionError("history_until decides about whole records; a source with max_events_per_record cannot have it")
         for name in ("lateness", "idle", "clock_skew", "dedup_window"):
             span = getattr(self, name)
             if not isinstance(span, timedelta) or span < timedelta(0):
@@ -366,14 +374,13 @@ def metadata_schema(source: Source) -> pa.Schema:
 
 def record_columns(source: Source) -> tuple[str, ...]:
     """The columns of RECORDS_SCHEMA that decoding reads."""
-    time = ("timestamp_type",) if source.event_time == APPEND_TIME else ()
     held = (
         "topic_id",
         "partition",
         "offset",
         "timestamp",
+        "timestamp_type",
         "value",
-        *time,
         *(_READ_OF[name] for name in metadata_schema(source).names),
     )
     decoders = (source.decoder, *(version.decoder for version in source.versions))

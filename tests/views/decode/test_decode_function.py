@@ -95,7 +95,16 @@ def located(value: bytes, headers: Any, offset: int, key: bytes | None, timestam
 
 def test_a_function_takes_by_name_what_it_needs_of_a_record() -> None:
     source = Source(topic="t", event=Ping, event_time="at", decoder=located)
-    assert set(record_columns(source)) == {"topic_id", "partition", "offset", "timestamp", "value", "key", "headers"}
+    assert set(record_columns(source)) == {
+        "topic_id",
+        "partition",
+        "offset",
+        "timestamp",
+        "timestamp_type",
+        "value",
+        "key",
+        "headers",
+    }
     found = decode(source, records([b"a", None, b"c"], first=70))
     assert found.events["n"].to_pylist() == [70, 72]
     assert found.events["name"].to_pylist() == ["b'a' None []", "b'c' None []"]

@@ -1,7 +1,7 @@
 """What is said of sources and views as wholes, and that no parameter of a definition can be forgotten."""
 
 import dataclasses
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +162,8 @@ def test_every_parameter_of_a_source_counts_or_is_a_label(before: Project) -> No
     orders = dataclasses.replace(before.sources["orders"], max_events_per_record=2, tombstones="skip", start="now")
     meaning = source_meaning(dataclasses.replace(orders, identity=("id",), identity_spans="any_time"))
     unnested = source_meaning(Source(topic="items", event=Item, event_time="at", unnest="size", max_events_per_record=2))
-    counted = {"name", *meaning.parts, *meaning.parts["decoder"].parts, *unnested.parts["decoder"].parts}
+    until = source_meaning(dataclasses.replace(before.sources["orders"], history_until=datetime(2026, 1, 1, tzinfo=UTC)))
+    counted = {"name", *(name for one in (meaning, unnested, until) for name in (*one.parts, *one.parts["decoder"].parts))}
     parameters = {field.name for field in dataclasses.fields(Source)}
     assert parameters == (counted & parameters) | set(LABELS)
     assert not counted & set(LABELS)

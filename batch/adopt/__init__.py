@@ -1,0 +1,1 @@
+"""Make the rows of a table, which Spark reads, records of a source's archive."""

@@ -1,0 +1,175 @@
+"""Adopt: make rows of a table records of a source's archive, before all topics of the broker in the order of the log.
+
+1. Name the topic of the rows, so that it is the first.
+2. One Spark job writes the rows as files of the archive, which no table names yet.
+3. Record the adoption with these files, then the archive run.
+4. Make all of its rows visible in one commit with the run's number.
+
+If an adoption is killed in 1 or 2, the next one starts over; after that the next one commits what was recorded, then looks for
+what is new. `archive` decodes the records, as those of an import.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tandem.batch.adopt.mapping import map_rows
+from tandem.batch.adopt.table import HistoryTable, NotAdopted
+from tandem.batch.adopt.write_rows import RowTask, write_rows
+from tandem.batch.archive.copy_task import BOUNDED, SCHEMA, total
+from tandem.batch.runtime import delta_commits
+from tandem.batch.runtime.parquet_writer import Written
+from tandem.batch.runtime.session import BatchRun
+from tandem.batch.runtime.spark_jobs import TaskFailed
+from tandem.infra.spark.errors import SPARK_ERRORS, sentence
+from tandem.infra.spark.versions import compared
+from tandem.ledger.delta.location import Location
+from tandem.ledger.log.adoptions import ROWS, ROWS_NAME, Adoption, Adoptions
+from tandem.ledger.log.archive_runs import ADOPT, APP_ID, ArchiveLedger
+from tandem.ledger.log.positions import LOG_START, Position, upper
+from tandem.views.source.source import RECORDS_SCHEMA, Source
+
+_decode = msgspec.json.Decoder(list[Written]).decode
+
+Write = Callable[[RowTask, HistoryTable, list[str]], tuple[Written, ...]]
+"""Writes the rows of files of a table as files of the archive."""
+
+
+@dataclass(frozen=True)
+class AdoptRequest:
+    """The folder of a table, SQL of Spark by field, and the time that `--until` gives."""
+
+    table: Path
+    expressions: Mapping[str, str]
+    until: datetime | None = None
+
+
+@dataclass(frozen=True)
+class AdoptResult:
+    """The table's version, the files and rows that are new, and how the seam is decided."""
+
+    version: str
+    files: int
+    rows: int
+    seam: str
+
+
+def seam_of(source: Source, until: datetime | None) -> str:
+    """How each event at the seam of table and log counts once. Raises NotAdopted if nothing says so."""
+    declared = source.history_until
+    if until is not None and until != declared:
+        raise NotAdopted(
+            f"--until {until.isoformat()} needs history_until={until!r} in source {source.name!r}, so that every layer leaves "
+            f"out the log's events before it; the source has {'none' if declared is None else declared.isoformat()}"
+        )
+    if source.start is not None:
+        raise NotAdopted(
+            f"source {source.name!r} declares where it starts, and history lies before that; remove start, then adopt"
+        )
+    if source.max_events_per_record is not None:
+        raise NotAdopted(f"source {source.name!r} has lists of events as values; a row of a table is one event")
+    if declared is not None:
+        return f"rows before {declared.isoformat()}, and records of the log from then on"
+    if source.identity:
+        return f"by identity ({', '.join(source.identity)}): of duplicates the row of the table counts"
+    raise NotAdopted(
+        f"source {source.name!r} has neither an identity nor history_until, so an event that both the table and the log have "
+        "would count twice; declare one of them"
+    )
+
+
+def run(batch: BatchRun, source: Source, request: AdoptRequest, *, write: Write | None = None) -> AdoptResult:
+    """Adopt the files of the table that were not adopted yet. Archive runs wait meanwhile.
+
+    Raises NotAdopted, TaskFailed before anything is visible.
+    """
+    seam = seam_of(source, request.until)
+    table = HistoryTable.of(request.table)
+    batch.hold("archive")
+    tables, name = batch.tables, source.name
+    delta_commits.make_table(tables, tables.archive(name), RECORDS_SCHEMA, bounded=BOUNDED)
+    ledger, adoptions = ArchiveLedger(tables, name), Adoptions(tables, name)
+    ledger.claim()
+    topics = ledger.topic_names()
+    if topics and next(iter(topics)) != ROWS:
+        raise NotAdopted(
+            f"source {name!r} has already read topic '{next(iter(topics.values()))}', and history comes before it: adopt in a "
+            "new state folder, before `tandem up` and `tandem archive`"
+        )
+    if ledger.unchecked() is not None or any(run.by != ADOPT for run in ledger.unwritten()):
+        raise NotAdopted(f"an archive run of source {name!r} is incomplete; run `tandem archive`, then adopt again")
+    ledger.name_topics({ROWS_NAME: ROWS}, at=batch.now())
+    earlier = adoptions.every()
+    if earlier:
+        finish(batch, ledger, earlier[-1])
+    mine = [one for one in earlier if one.table == str(table.path)]
+    files = table.newer_files({path: known for one in mine for path, known in one.files.items()})
+    if not files:
+        return AdoptResult(table.version, 0, 0, seam)
+    ends = {number: end for (_, number), end in (earlier[-1].end if earlier else LOG_START).items()}
+    task = RowTask(Location.of(tables, tables.archive(name)), table.version, ends)
+    batch.say(f"{name}: adopting {len(files)} files of {table.path}")
+    written = (write or _spark(batch, source, request))(task, table, files)
+    added = Position.of({(ROWS, file.bounds["partition"][0]): file.bounds["offset"][1] + 1 for file in _last(written)})
+    end = upper(earlier[-1].end if earlier else LOG_START, added)
+    rows = sum(file.rows for file in written)
+    adoption = Adoption(
+        str(table.path), table.version, {path: table.files[path] for path in files}, end, rows, _json(written), batch.now()
+    )
+    adoptions.record(adoption)
+    finish(batch, ledger, adoption)
+    return AdoptResult(table.version, len(files), rows, seam)
+
+
+def finish(batch: BatchRun, ledger: ArchiveLedger, adoption: Adoption) -> None:
+    """Make the rows of the newest adoption visible, unless they are."""
+    if not adoption.rows or adoption.end.at_or_below(ledger.archived()):
+        return
+    unwritten = ledger.unwritten()
+    if unwritten:
+        run = unwritten[0]
+    else:
+        runs = ledger.runs()
+        start = runs[-1].end if runs else LOG_START
+        firsts = {partition: 0 for partition in adoption.end if partition not in start}
+        run = ledger.intend(start=start, end=upper(start, adoption.end), firsts=firsts, by=ADOPT, at=batch.now())
+    tables, address = batch.tables, batch.tables.archive(ledger.source)
+    handle = delta_commits.make_table(tables, address, RECORDS_SCHEMA, bounded=BOUNDED)
+    files = _files(adoption.archive_files)
+    delta_commits.add_files(handle, files, lease=tables.lease(address), transaction=(APP_ID, run.number))
+
+
+def _spark(batch: BatchRun, source: Source, request: AdoptRequest) -> Write:
+    def write(task: RowTask, table: HistoryTable, files: list[str]) -> tuple[Written, ...]:
+        def work(batches: Any) -> Any:
+            return write_rows(task, batches)
+
+        try:
+            frame = map_rows(source, table.rows(batch.session, files), request.expressions)
+            rows = frame.coalesce(batch.parallelism).mapInArrow(compared(work), SCHEMA).toArrow()
+        except SPARK_ERRORS as error:
+            raise TaskFailed(f"table {table.path} cannot be adopted: {sentence(error)}") from error
+        return total(rows, typed=False).files
+
+    return write
+
+
+def _last(files: tuple[Written, ...]) -> list[Written]:
+    """The file with the highest offsets of each partition."""
+    return list({file.bounds["partition"][0]: file for file in sorted(files, key=lambda one: one.bounds["offset"][1])}.values())
+
+
+def _json(files: tuple[Written, ...]) -> str:
+    return msgspec.json.encode(files).decode()
+
+
+def _files(text: str) -> list[Written]:
+    return [replace(file, bounds={name: _bounds(name, *both) for name, both in file.bounds.items()}) for file in _decode(text)]
+
+
+def _bounds(name: str, low: Any, high: Any) -> tuple[Any, Any]:
+    return (datetime.fromisoformat(low), datetime.fromisoformat(high)) if name == "timestamp" else (low, high)

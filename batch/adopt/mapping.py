@@ -1,0 +1,79 @@
+"""From the columns of a table to records: the fields of the event type as a JSON object, and the time of the record."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+from pyspark.sql.types import DoubleType, FloatType, StringType
+
+from tandem.batch.adopt.table import CORRUPT, NotAdopted
+from tandem.views.errors import listed
+from tandem.views.source.event import event_fields
+from tandem.views.source.source import APPEND_TIME, Source
+
+_JSON: Final = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "ignoreNullFields": "false",
+}
+_TYPES: Final = {bool: "boolean", int: "bigint", float: "double", datetime: "timestamp"}
+
+
+def map_rows(source: Source, frame: DataFrame, expressions: Mapping[str, str]) -> DataFrame:
+    """The columns `value`, `timestamp` and `file` of each row. `expressions` are SQL of Spark by name of a field.
+
+    A text that is not of its field's type stays the text, so that the record becomes a reject with it. Raises NotAdopted.
+    """
+    fields = {field.key: field for field in event_fields(source.event)}
+    for name in expressions.keys() - fields.keys():
+        raise NotAdopted(f"--map {name}: no field {name!r} in {source.event.__name__}; fields: {listed(name, fields)}")
+    columns: dict[str, Column] = {}
+    for name, field in fields.items():
+        if name in expressions:
+            columns[name] = sql.expr(expressions[name])
+        elif name in frame.columns:
+            columns[name] = frame[f"`{name}`"]
+        elif field.required:
+            raise NotAdopted(
+                f"the table has no column for field {name!r} of {source.event.__name__}; add --map {name}=EXPRESSION; columns: "
+                f"{listed(name, [one for one in frame.columns if one != '_file'])}"
+            )
+    mapped = frame.select(*(column.alias(name) for name, column in columns.items()), *_beside(frame))
+    types = dict(zip(mapped.columns, mapped.schema.fields, strict=True))
+    typed, misfits = dict[str, Column](), list[Column]()
+    for name in columns:
+        column = mapped[f"`{name}`"]
+        target = _TYPES.get(fields[name].type) if isinstance(types[name].dataType, StringType) else None
+        if isinstance(types[name].dataType, FloatType):
+            column = column.cast(DoubleType())
+        elif target is not None and target != "timestamp":
+            fitting = column.try_cast(target)
+            misfits.append(column.isNotNull() & fitting.isNull())
+            column = fitting
+        typed[name] = column
+    value = _object(typed)
+    for misfit in misfits:
+        value = sql.when(misfit, _object({name: mapped[f"`{name}`"] for name in columns})).otherwise(value)
+    if CORRUPT in mapped.columns:
+        value = sql.coalesce(mapped[CORRUPT], value)
+    return mapped.select(value.alias("value"), _time(source, typed).alias("timestamp"), mapped["_file"].alias("file"))
+
+
+def _beside(frame: DataFrame) -> Sequence[str]:
+    return [name for name in ("_file", CORRUPT) if name in frame.columns]
+
+
+def _object(columns: Mapping[str, Column]) -> Column:
+    return sql.to_json(sql.struct(*(column.alias(name) for name, column in columns.items())), _JSON)
+
+
+def _time(source: Source, columns: Mapping[str, Column]) -> Column:
+    """The record's time, which is that of its event; 1970 where a row has none."""
+    if source.event_time == APPEND_TIME:
+        raise NotAdopted(f"source {source.name!r} takes its event time from the broker, which rows of a table do not have")
+    names = {field.name: field.key for field in event_fields(source.event)}
+    column = columns.get(names.get(source.event_time, ""))
+    epoch = sql.timestamp_seconds(sql.lit(0))
+    return epoch if column is None else sql.coalesce(column.try_cast("timestamp"), epoch)

@@ -1,0 +1,92 @@
+"""A table that Spark reads: a folder of Parquet, CSV or JSON files, or a Delta table."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from tandem.views.errors import TandemError
+
+Kind = Literal["delta", "parquet", "csv", "json"]
+_SUFFIXES: Final[Mapping[str, Kind]] = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
+CORRUPT: Final = "_corrupt_record"
+"""The column with the text of a line that is not JSON."""
+
+
+class NotAdopted(TandemError, code="adopt-impossible"):
+    """The table cannot become a part of the source's log; nothing of it is visible."""
+
+
+@dataclass(frozen=True)
+class HistoryTable:
+    """A table at one version: the size and the time of change of each of its files, by path in the folder."""
+
+    path: Path
+    kind: Kind
+    version: str
+    files: Mapping[str, str] = field(hash=False)
+
+    @classmethod
+    def of(cls, path: Path) -> "HistoryTable":
+        """The newest version of the table in a folder of this machine. Raises NotAdopted."""
+        path = path.absolute()
+        if not path.is_dir():
+            raise NotAdopted(f"{path} is not a folder; give a folder of Parquet, CSV or JSON files, or of a Delta table")
+        if (path / "_delta_log").is_dir():
+            return cls._delta(path)
+        names = [(one, one.relative_to(path)) for one in sorted(path.rglob("*")) if one.is_file()]
+        data = [(one, name) for one, name in names if not any(part.startswith(("_", ".")) for part in name.parts)]
+        kinds = {_SUFFIXES.get(one.suffix.lower()) for one, _ in data}
+        kind = kinds.pop() if len(kinds) == 1 else None
+        if kind is None:
+            raise NotAdopted(f"{path} needs files of one kind, with a suffix of: {', '.join(_SUFFIXES)}")
+        return cls(path, kind, "", {str(name): f"{one.stat().st_size} {one.stat().st_mtime_ns}" for one, name in data})
+
+    @classmethod
+    def _delta(cls, path: Path) -> "HistoryTable":
+        try:
+            table = DeltaTable(str(path))
+            actions = pa.table(table.get_add_actions(flatten=True))
+        except (DeltaError, TableNotFoundError, OSError) as error:
+            raise NotAdopted(f"{path} cannot be read as a Delta table: {str(error).splitlines()[0]}") from error
+        sizes = zip(actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), strict=True)
+        return cls(path, "delta", str(table.version()), {name: str(size) for name, size in sizes})
+
+    def newer_files(self, before: Mapping[str, str]) -> list[str]:
+        """The files that were not adopted `before`. Raises NotAdopted if one of those is gone or is another."""
+        changed = sorted(name for name, known in before.items() if self.files.get(name) != known)
+        if changed:
+            raise NotAdopted(
+                f"table {self.path} changed its past: {len(changed)} files that were adopted are gone or are others, such as "
+                f"{changed[0]}; nothing was adopted; put them back, or begin with a new state folder"
+            )
+        return sorted(self.files.keys() - before.keys())
+
+    def rows(self, session: SparkSession, files: Sequence[str]) -> DataFrame:
+        """The rows of these files, with the path of a row's file as `_file`."""
+        reader = session.read.format(self.kind)
+        if self.kind == "delta":
+            frame = reader.option("versionAsOf", self.version).load(str(self.path))
+        elif self.kind == "csv":
+            frame = reader.option("header", "true").load(str(self.path))
+        elif self.kind == "json":
+            frame = reader.option("prefersDecimal", "true").option("columnNameOfCorruptRecord", CORRUPT).load(str(self.path))
+        else:
+            frame = reader.load(str(self.path))
+        frame = frame.withColumn("_file", sql.col("_metadata.file_path"))
+        if len(files) == len(self.files):
+            return frame
+        own = [self.path.as_uri().replace("file://", "file:") + "/" + name for name in files]
+        return frame.where(sql.regexp_replace("_file", "^file:/+", "file:/").isin(own))

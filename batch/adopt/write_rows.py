@@ -1,0 +1,78 @@
+"""One Spark task of an adoption: it writes rows of a table as records of one partition, from its end on."""
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+
+from tandem.batch.archive.copy_task import BOUNDED, Copied, row_groups
+from tandem.batch.runtime.parquet_writer import TableFile, Written
+from tandem.ledger.delta.location import Location
+from tandem.ledger.log.adoptions import ROWS
+from tandem.views.source.source import RECORDS_SCHEMA, TABLE_ROW
+
+HEADER: Final = "adopted-from"
+"""The header with the table's version and the file of a row."""
+_FILE_ROWS: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class RowTask:
+    """What a task needs: the place of the archive, the version of the table, and the end of each partition of ROWS."""
+
+    archive: Location
+    version: str
+    ends: Mapping[int, int] = field(hash=False)
+
+
+def write_rows(task: RowTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The function of mapInArrow: columns `value`, `timestamp`, `file` in; at most one row out, a pickled `Copied`."""
+    context = TaskContext.get()
+    assert context is not None
+    yield from write_partition(task, context.partitionId(), batches)
+
+
+def write_partition(task: RowTask, partition: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write the rows as records of this partition, in files of about a million."""
+    files, at = list[Written](), task.ends.get(partition, 0)
+    groups = row_groups(batches)
+    group = next(groups, None)
+    while group is not None:
+        end = at + _FILE_ROWS
+        with TableFile(task.archive, RECORDS_SCHEMA, BOUNDED, in_log_order=True) as file:
+            while group is not None and at < end:
+                file.write(_records(task, partition, at, group))
+                at += group.num_rows
+                group = next(groups, None)
+        if file.written is not None:
+            files.append(file.written)
+    if files:
+        yield pa.RecordBatch.from_pydict({"copied": pa.array([pickle.dumps(Copied(tuple(files), None))], pa.binary())})
+
+
+def _records(task: RowTask, partition: int, at: int, rows: pa.Table) -> pa.Table:
+    number = rows.num_rows
+    file = pc.cast(rows["file"].combine_chunks(), pa.string())
+    version = pa.scalar(f" version {task.version}" if task.version else "")
+    names = pa.repeat(pa.scalar(HEADER), number)
+    header = pa.StructArray.from_arrays(
+        [names, pc.binary_join_element_wise(file, version, "").cast(pa.binary())], fields=list(_HEADER_FIELDS)
+    )
+    columns = [
+        pa.repeat(pa.scalar(ROWS), number),
+        pa.repeat(pa.scalar(partition, pa.int32()), number),
+        pa.array(range(at, at + number), pa.int64()),
+        rows["timestamp"].cast(RECORDS_SCHEMA.field("timestamp").type),
+        pa.repeat(pa.scalar(TABLE_ROW, pa.int32()), number),
+        pa.nulls(number, pa.binary()),
+        rows["value"].cast(pa.binary()),
+        pa.ListArray.from_arrays(pa.array(range(number + 1), pa.int32()), header).cast(RECORDS_SCHEMA.field("headers").type),
+    ]
+    return pa.Table.from_arrays(columns, schema=RECORDS_SCHEMA)
+
+
+_HEADER_FIELDS: Final = (pa.field("key", pa.string()), pa.field("value", pa.binary()))
