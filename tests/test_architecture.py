@@ -123,6 +123,8 @@ FILES_OF_THEIR_OWN = {
     "ledger/delta/locks.py": "files whose locks the operating system keeps",
     "ledger/hot/report.py": "a file of the state folder, the process id",
     "ledger/log/manifest.py": "an export, a folder of the user's",
+    "batch/adopt/adopt.py": "the folder of a table of the user's",
+    "batch/adopt/table.py": "a table of the user's",
     "batch/runtime/session.py": "the path of a lock",
     "batch/runtime/table_locks.py": "the process id, the path of a lock",
     "batch/transfer/export_archive.py": "an export",

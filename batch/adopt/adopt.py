@@ -67,9 +67,7 @@ def seam_of(source: Source, until: datetime | None) -> str:
             f"out the log's events before it; the source has {'none' if declared is None else declared.isoformat()}"
         )
     if source.start is not None:
-        raise NotAdopted(
-            f"source {source.name!r} declares where it starts, and history lies before that; remove start, then adopt"
-        )
+        raise NotAdopted(f"source {source.name!r} declares where it starts, and history lies before it; remove start first")
     if source.max_events_per_record is not None:
         raise NotAdopted(f"source {source.name!r} has lists of events as values; a row of a table is one event")
     if declared is not None:
@@ -106,8 +104,8 @@ def run(batch: BatchRun, source: Source, request: AdoptRequest, *, write: Write 
     earlier = adoptions.every()
     if earlier:
         finish(batch, ledger, earlier[-1])
-    mine = [one for one in earlier if one.table == str(table.path)]
-    files = table.newer_files({path: known for one in mine for path, known in one.files.items()})
+    same = [adoption for adoption in earlier if adoption.table == str(table.path)]
+    files = table.newer_files({path: content for adoption in same for path, content in adoption.files.items()})
     if not files:
         return AdoptResult(table.version, 0, 0, seam)
     ends = {number: end for (_, number), end in (earlier[-1].end if earlier else LOG_START).items()}
@@ -160,7 +158,7 @@ def _spark(batch: BatchRun, source: Source, request: AdoptRequest) -> Write:
 
 def _last(files: tuple[Written, ...]) -> list[Written]:
     """The file with the highest offsets of each partition."""
-    return list({file.bounds["partition"][0]: file for file in sorted(files, key=lambda one: one.bounds["offset"][1])}.values())
+    return list({file.bounds["partition"][0]: file for file in sorted(files, key=lambda file: file.bounds["offset"][1])}.values())
 
 
 def _json(files: tuple[Written, ...]) -> str:

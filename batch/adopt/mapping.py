@@ -38,7 +38,7 @@ def map_rows(source: Source, frame: DataFrame, expressions: Mapping[str, str]) -
         elif field.required:
             raise NotAdopted(
                 f"the table has no column for field {name!r} of {source.event.__name__}; add --map {name}=EXPRESSION; columns: "
-                f"{listed(name, [one for one in frame.columns if one != '_file'])}"
+                f"{listed(name, [column for column in frame.columns if column != '_file'])}"
             )
     mapped = frame.select(*(column.alias(name) for name, column in columns.items()), *_beside(frame))
     types = dict(zip(mapped.columns, mapped.schema.fields, strict=True))

@@ -46,13 +46,13 @@ class HistoryTable:
             raise NotAdopted(f"{path} is not a folder; give a folder of Parquet, CSV or JSON files, or of a Delta table")
         if (path / "_delta_log").is_dir():
             return cls._delta(path)
-        names = [(one, one.relative_to(path)) for one in sorted(path.rglob("*")) if one.is_file()]
-        data = [(one, name) for one, name in names if not any(part.startswith(("_", ".")) for part in name.parts)]
-        kinds = {_SUFFIXES.get(one.suffix.lower()) for one, _ in data}
+        names = [(file, file.relative_to(path)) for file in sorted(path.rglob("*")) if file.is_file()]
+        data = [(file, name) for file, name in names if not any(part.startswith(("_", ".")) for part in name.parts)]
+        kinds = {_SUFFIXES.get(file.suffix.lower()) for file, _ in data}
         kind = kinds.pop() if len(kinds) == 1 else None
         if kind is None:
             raise NotAdopted(f"{path} needs files of one kind, with a suffix of: {', '.join(_SUFFIXES)}")
-        return cls(path, kind, "", {str(name): f"{one.stat().st_size} {one.stat().st_mtime_ns}" for one, name in data})
+        return cls(path, kind, "", {str(name): f"{file.stat().st_size} {file.stat().st_mtime_ns}" for file, name in data})
 
     @classmethod
     def _delta(cls, path: Path) -> "HistoryTable":
@@ -66,7 +66,7 @@ class HistoryTable:
 
     def newer_files(self, before: Mapping[str, str]) -> list[str]:
         """The files that were not adopted `before`. Raises NotAdopted if one of those is gone or is another."""
-        changed = sorted(name for name, known in before.items() if self.files.get(name) != known)
+        changed = sorted(name for name, content in before.items() if self.files.get(name) != content)
         if changed:
             raise NotAdopted(
                 f"table {self.path} changed its past: {len(changed)} files that were adopted are gone or are others, such as "
@@ -76,17 +76,18 @@ class HistoryTable:
 
     def rows(self, session: SparkSession, files: Sequence[str]) -> DataFrame:
         """The rows of these files, with the path of a row's file as `_file`."""
-        reader = session.read.format(self.kind)
-        if self.kind == "delta":
-            frame = reader.option("versionAsOf", self.version).load(str(self.path))
-        elif self.kind == "csv":
-            frame = reader.option("header", "true").load(str(self.path))
+        reader = session.read.format(self.kind).option("basePath", str(self.path))
+        paths = [str(self.path / name) for name in files]
+        if self.kind == "csv":
+            frame = reader.option("header", "true").load(paths)
         elif self.kind == "json":
-            frame = reader.option("prefersDecimal", "true").option("columnNameOfCorruptRecord", CORRUPT).load(str(self.path))
+            frame = reader.option("prefersDecimal", "true").option("columnNameOfCorruptRecord", CORRUPT).load(paths)
+        elif self.kind == "parquet":
+            frame = reader.load(paths)
         else:
-            frame = reader.load(str(self.path))
+            frame = session.read.format("delta").option("versionAsOf", self.version).load(str(self.path))
         frame = frame.withColumn("_file", sql.col("_metadata.file_path"))
-        if len(files) == len(self.files):
+        if self.kind != "delta" or len(files) == len(self.files):
             return frame
-        own = [self.path.as_uri().replace("file://", "file:") + "/" + name for name in files]
-        return frame.where(sql.regexp_replace("_file", "^file:/+", "file:/").isin(own))
+        # The path of a folder may be escaped; the name of a file of Delta has nothing to escape.
+        return frame.where(sql.substring_index("_file", "/", -1).isin([name.rpartition("/")[2] for name in files]))

@@ -70,8 +70,7 @@ def _counts(files: EventFiles, found: RepeatedHashes, folded: fold_job.FoldResul
     )
     offsets = files.archived.covered.length
     source = files.log.source
-    # Without a record filter all records of the topics belong to this source.
-    records = None if source.record_filter is None and not source.skips else files.events.records
+    records = None if not source.has_others and not source.skips else files.events.records
     erased = files.archived.erased
     unaccounted = offsets - erased - counts.records - counts.whole_rejects
     holes = unaccounted if records is None else offsets - erased - records

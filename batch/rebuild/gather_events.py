@@ -179,10 +179,10 @@ def gather_events(batch: BatchRun, log: LogRange, end: Position, scratch: Locati
         stored = log_table(tables, tables.events(name, decoder), EVENTS, log.source.time_column)
         rejects = quarantined_within(log.source, log_table(tables, tables.quarantine(name, decoder), RECORDS), archived.covered)
         records, skipped = None, None if log.source.skips else 0
-        if log.source.record_filter is not None or skipped is None:
+        if log.source.has_others or skipped is None:
             archive = log_table(tables, tables.archive(name), RECORDS)
             records = records_within(archive, archived.covered)
-            if log.source.record_filter is not None and skipped is None:
+            if log.source.has_others and skipped is None:
                 skipped = count_skips(log.source, archive, archived.covered)
         events = Events(stored.place, stored.files, rejects, records, skipped)
     slices = split(log, archived, events.files, end=end, parallelism=batch.parallelism, task_mb=batch.settings.batch.task_mb)

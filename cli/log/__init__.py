@@ -1,1 +1,1 @@
-"""Records into the log, out of it and back: generate, feed, archive, export, import, replay, quarantine."""
+"""Records into the log, out of it and back: generate, feed, archive, adopt, export, import, replay, quarantine."""

@@ -249,6 +249,11 @@ class Source:
         return self.tombstone_rule == "skip" or isinstance(self.start, StartPositions)
 
     @property
+    def has_others(self) -> bool:
+        """Whether some records of its topics are not its own: those of other sources, or of the other side of its seam."""
+        return self.record_filter is not None or self.history_until is not None
+
+    @property
     def identity_has_time(self) -> bool:
         """Whether duplicates have equal event times: not with "any_time", nor if the log gives each record its own time."""
         return bool(self.identity) and self.identity_spans == "event_time" and self.event_time != APPEND_TIME

@@ -18,6 +18,7 @@ from tandem.batch.archive.copy_task import total
 from tandem.batch.recompute import recompute
 from tandem.batch.runtime import delta_commits
 from tandem.batch.runtime.parquet_writer import Written
+from tandem.ledger.log.adoptions import Adoptions
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tests.batch.shop import DEFINITIONS, Shop, answers
 
@@ -125,7 +126,7 @@ def test_a_killed_adoption_is_finished_by_the_next(
 ) -> None:
     """It ends just before or after each of its writes; each row is there once."""
     save(tmp_path / "lake", "a", range(10))
-    place: Any = {"record": adopt.Adoptions, "intend": ArchiveLedger, "add_files": delta_commits}[step]
+    place: Any = {"record": Adoptions, "intend": ArchiveLedger, "add_files": delta_commits}[step]
     write = getattr(place, step)
 
     def killed(*args: Any, **options: Any) -> None:
