@@ -1,6 +1,7 @@
 """A history in a table and the rest in a topic: adopted and recomputed, they are as one log."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tandem import csv
 from tandem.batch.adopt import adopt
 from tandem.batch.adopt.adopt import AdoptRequest
 from tandem.batch.adopt.table import HistoryTable, NotAdopted
@@ -18,8 +20,11 @@ from tandem.batch.archive.copy_task import total
 from tandem.batch.recompute import recompute
 from tandem.batch.runtime import delta_commits
 from tandem.batch.runtime.parquet_writer import Written
+from tandem.batch.transfer import replay
+from tandem.batch.transfer.replay import NotReplayed
 from tandem.ledger.log.adoptions import Adoptions
 from tandem.ledger.log.archive_runs import ArchiveLedger
+from tandem.ledger.log.positions import LOG_START
 from tests.batch.shop import DEFINITIONS, Shop, answers
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -103,6 +108,14 @@ def test_a_later_adoption_adds_the_new_files_alone(shop: Shop, tmp_path: Path) -
     save(lake, "a", range(11))
     with pytest.raises(NotAdopted, match=r"changed its past: 1 files .* such as a\.parquet"):
         adopted(shop, lake)
+
+
+def test_rows_of_a_table_are_not_replayed_for_another_decoder(shop: Shop, tmp_path: Path) -> None:
+    save(tmp_path / "lake", "a", range(3))
+    adopted(shop, tmp_path / "lake")
+    source = replace(shop.project().sources["sales"], decoder=csv(columns=("id", "at", "shop", "cents")))
+    with pytest.raises(NotReplayed, match="begins with rows of a table, which are JSON objects"):
+        replay.run(shop.settings, source, "copy", LOG_START, say=print)
 
 
 def test_a_source_without_a_seam_or_with_a_log_is_refused(shop: Shop, tmp_path: Path) -> None:
