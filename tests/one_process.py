@@ -193,6 +193,8 @@ class MemoryBroker:
         patch.setattr(kafka, "ends", self._ends)
         patch.setattr(kafka, "first_at", self._first_at)
         patch.setattr(kafka, "records_at", self._records_at)
+        kept = {"cleanup.policy": "delete", "retention.ms": "604800000", "retention.bytes": "-1"}
+        patch.setattr(kafka, "configurations", lambda _, names: dict.fromkeys(names, kept))
         patch.setattr(tandem.batch.archive.copy, "copy", self._copy)
 
     def _starts(self, _: object, topics: Sequence[Topic]) -> Offsets:

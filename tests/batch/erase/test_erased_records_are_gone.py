@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pytest
 
 from tandem.batch.archive import archive
@@ -18,9 +19,14 @@ from tandem.batch.erase.prove import prove
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.batch.transfer import export_archive, import_archive
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.erasures import Erasures
+from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.promotion import NotReady
 from tandem.ledger.publish.standing import StandingReleases
+from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime_writer import Writer
+from tandem.views.arrow.arrays import to_ipc
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.source.source import Source
 from tests.batch.release.test_apply import CHANGED, applied
@@ -207,3 +213,24 @@ def test_a_record_of_several_events_goes_whole(shop: Shop) -> None:
     (done,) = erase.run(batch, "sales", selecting("cents = 4 OR cents = 1"))
     counts = done.publication.counts["sales"]
     assert (counts.events, counts.erased, counts.holes) == (3, 3, 0)
+
+
+def test_realtime_commits_below_the_cut_are_deleted(shop: Shop) -> None:
+    """A partial with a text of a record goes, and the speed layer, which is not fenced, continues where it was."""
+    sale = {"id": "secret-visitor", "at": "2026-03-01T00:00:01Z", "shop": "s", "cents": 1}
+    shop.sell({0: [json.dumps(sale).encode()], 1: records(700, 20)[1]})
+    archive.run(shop.run("archive"), shop.project)
+    end, at = ArchiveLedger(shop.tables, "sales").archived(), datetime.now(UTC)
+    writer = Writer.claim(shop.tables, 1, "sales", by="test", at=at)
+    partial = to_ipc(pa.table({"id": ["secret-visitor"]}))
+    writer.append(Commit(LOG_START, end, writer.epoch, "fold", partials={"view": partial}, at=at))
+    batch = shop.run("forget")
+    (done,) = erase.run(batch, "sales", selecting("id = 'secret-visitor'"))
+    assert prove(shop.tables, done.erasure, ("secret-visitor",)).whole
+    assert done.publication.cut("sales") == end
+    beyond = Position.of({**end, (shop.topic.id, 0): end[shop.topic.id, 0] + 1})
+    writer.append(Commit(end, beyond, writer.epoch, "fold", partials={"view": partial}, at=at))
+    assert Writer.claim(shop.tables, 1, "sales", by="test", at=at).end == beyond
+    found = prove(shop.tables, done.erasure, ("secret-visitor",)).hits
+    assert all(file.startswith("realtime/1/sales/") for file in found), "what lies above the cut is another record's"
+    assert found

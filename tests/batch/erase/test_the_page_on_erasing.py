@@ -1,0 +1,28 @@
+"""The commands of docs/erase.md, run as they stand there, show what it shows."""
+
+import shlex
+
+import pytest
+
+from tandem.batch.erase import erase
+from tandem.cli.__main__ import main
+from tests.batch.erase.test_erased_records_are_gone import filled, selecting
+from tests.batch.shop import MemoryShop, Shop
+from tests.documented import Command, steps
+
+
+def test_the_outputs_on_the_page_are_true(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    filled(shop, 600, 40)
+    run = []
+    for step in steps("erase.md"):
+        assert isinstance(step, Command)
+        program, *arguments = shlex.split(step.line)
+        assert program == "tandem"
+        run.append(arguments[-1])
+        if "--yes" in arguments and isinstance(shop, MemoryShop):
+            erase.run(shop.run("forget"), "sales", selecting(arguments[arguments.index("--where") + 1]))
+            continue
+        assert main([*arguments, "--project", str(shop.folder)]) == 0, capsys.readouterr().err
+        shown = capsys.readouterr().out
+        assert step.missing(shown) is None, shown
+    assert run == ["shop = 'shop 1'", "--yes", "shop = 'shop 1'"]
