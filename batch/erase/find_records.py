@@ -163,6 +163,5 @@ def _texts(text: str) -> tuple[str, ...]:
 
 def _constants(tree: Any) -> Iterator[str]:
     for node in syntax.nodes(tree):
-        value = node.get("value")
-        if node["class"] == "CONSTANT" and isinstance(value, Mapping) and isinstance(value.get("value"), str):
-            yield value["value"]
+        if node["class"] == "CONSTANT" and node["literal"]["kind"] == "STRING":
+            yield node["literal"]["text"]
