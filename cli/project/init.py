@@ -87,7 +87,7 @@ def _begin(call: Call, origin: str, registry: str | None, zone: str | None) -> "
     """The project for a file, a topic or a subject."""
     from tandem.cli.project.infer import project_for_file as of_file  # noqa: PLC0415 - DuckDB and Arrow take time to import
     from tandem.cli.project.infer import project_for_schema as of_schema  # noqa: PLC0415 - see above
-    from tandem.cli.project.infer.registered_schema import parse_subject  # noqa: PLC0415 - see above
+    from tandem.cli.project.infer.schemas.registered_schema import parse_subject  # noqa: PLC0415 - see above
     from tandem.cli.project.infer.topic_sample import sample_topic, settings_without_project  # noqa: PLC0415 - see above
 
     if origin.startswith("kafka://"):

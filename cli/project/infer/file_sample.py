@@ -18,6 +18,7 @@ from tandem.cli.project.infer.day_and_clock import day_and_clock
 from tandem.cli.project.infer.field_type import FieldType, Kind, members_of, of_texts
 from tandem.cli.project.infer.sample import FileSample
 from tandem.cli.project.infer.server_logs import log_sample
+from tandem.cli.project.infer.written_numbers import written_numbers
 from tandem.cli.records.binary_kinds import refuse_binary
 from tandem.cli.records.input_stream import input_stream
 from tandem.cli.records.json_values import begins_collection, begins_values, feature_values, json_values
@@ -35,10 +36,6 @@ _MOST_BYTES: Final = 64 << 20
 _MOST_ROWS: Final = 100_000
 _SNIFF: Final = "SELECT Delimiter, HasHeader, SkipRows FROM sniff_csv(?, sample_size = -1, strict_mode = false)"
 _ESCAPE: Final = re.compile(r"\\[Nnt\\]")
-_WITH_COMMA: Final = re.compile(r"[+-]?[0-9]*,([0-9]+)|[+-]?[0-9]+")
-_WITH_POINT: Final = re.compile(r"[+-]?[0-9]*\.[0-9]+")
-_GROUP: Final = 3
-"""The digits after the comma that may as well be thousands."""
 _PLAIN: Final = (
     (pa.types.is_string, "str"),
     (pa.types.is_large_string, "str"),
@@ -152,9 +149,9 @@ def _csv(file: Path, lines: Sequence[bytes], zone: str | None, *, has_header: bo
         raise TandemError(
             f"{file} has a header, and no row with as many texts from which the columns could be guessed", code="file-unusable"
         )
-    numbers = _with_decimal_commas(whole) if delimiter != "," else set[str]()
+    marks = written_numbers(whole, {*NULLS}, delimiter)
     for row in whole:
-        row |= {name: row[name].replace(",", ".") for name in numbers}
+        row |= {name: marks.plain(row[name]) for name in marks.columns}
     null = "\\N" if has_escapes else ""
     columns, nulls = _text_columns(whole, zone, NULLS, null)
     columns = {name: columns[name] for name in names if name and names.count(name) == 1}
@@ -166,7 +163,7 @@ def _csv(file: Path, lines: Sequence[bytes], zone: str | None, *, has_header: bo
         parts += [f"delimiter={quote(delimiter)}"] if delimiter != "," else []
         parts += [f"null={_tuple(nulls)}"] if nulls not in ([], [""]) else []
         parts += ["quote=None"] if plain_quotes else []
-    parts += ['decimal=","'] if numbers else []
+    parts += [f"{name}={quote(mark)}" for name, mark in marks.options.items()]
     parts += [f"join={{{quote(joined.name)}: {_tuple(joined.parts)}}}"] if joined else []
     return FileSample(
         f"{'tsv' if has_escapes else 'csv'}({', '.join(parts)})",
@@ -175,19 +172,6 @@ def _csv(file: Path, lines: Sequence[bytes], zone: str | None, *, has_header: bo
         repeats(whole),
         "" if header else "the file has no header: name its columns",
     )
-
-
-def _with_decimal_commas(rows: Sequence[Mapping[str, str]]) -> set[str]:
-    """The columns of numbers with a decimal comma, unless the file has numbers with a point or what may be thousands alone."""
-    columns = {name: {row[name] for row in rows} - set(NULLS) for name in rows[0]}
-    if any(_WITH_POINT.fullmatch(text) for texts in columns.values() for text in texts):
-        return set()
-    matches = {name: [_WITH_COMMA.fullmatch(text) for text in texts] for name, texts in columns.items()}
-    numbers = {name: [match for match in of if match] for name, of in matches.items() if of and all(of)}
-    fractions = {name: [match[1] for match in of if match[1]] for name, of in numbers.items()}
-    if all(len(digits) == _GROUP for of in fractions.values() for digits in of):
-        return set()
-    return {name for name, of in fractions.items() if of}
 
 
 def _refuse_other_encodings(file: Path, lines: Sequence[bytes]) -> None:

@@ -14,14 +14,14 @@ from tandem.cli.project.infer.file_sample import repeats
 from tandem.cli.project.infer.first_view import choose
 from tandem.cli.project.infer.project_for_file import ProjectForFile, project_for_file
 from tandem.cli.project.infer.project_text import ProjectText, check_text, definitions_text
-from tandem.cli.project.infer.registered_schema import (
+from tandem.cli.project.infer.sample import FileSample
+from tandem.cli.project.infer.schemas.registered_schema import (
     RegisteredSchema,
     RegistrySubject,
     has_frame,
     schema_of_subject,
     schema_of_value,
 )
-from tandem.cli.project.infer.sample import FileSample
 from tandem.cli.project.infer.topic_sample import TopicSample
 from tandem.cli.project.try_view import TOPIC, trial
 from tandem.cli.records.bundles import BundledValue

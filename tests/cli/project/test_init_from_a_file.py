@@ -342,6 +342,34 @@ def test_decimal_commas_are_numbers_if_they_can_be_nothing_else(
 
 
 @pytest.mark.parametrize(
+    ("delimiter", "texts", "annotation", "options"),
+    [
+        (";", ["1.234,50", "12,00", "-3.001.234,5"], "Annotated[Decimal, Scale(2)]", 'decimal=",", thousands="."'),
+        (",", ['"1,234.50"', "12.00"], "Annotated[Decimal, Scale(2)]", 'thousands=","'),
+        (",", ['"1,234"', "12", '"12,001"'], "int", 'thousands=","'),
+        (";", ["1,234,567", "12"], "int", 'thousands=","'),
+        (";", ["1'234.50", "0.10"], "Annotated[Decimal, Scale(2)]", """thousands="'\""""),
+        (";", ["1 234,50", "0,10"], "Annotated[Decimal, Scale(2)]", 'decimal=",", thousands=" "'),
+        (";", ["555 123", "555 124"], "str", ""),  # perhaps of telephones
+        (";", ["1,234", "5,678"], "str", ""),  # perhaps a fraction
+        (";", ["1.234,50", "1,234.50"], "str", ""),
+    ],
+)
+def test_signs_between_groups_of_digits(
+    tmp_path: Path, delimiter: str, texts: Sequence[str], annotation: str, options: str
+) -> None:
+    file = tmp_path / "bank.csv"
+    rows = [delimiter.join((f"2026-11-01T0{hour}:00:00Z", text)) for hour, text in enumerate(texts)]
+    file.write_text(f"at{delimiter}net\n" + "\n".join(rows) + "\n")
+    begun = project_for_file(file, None)
+    text = begun.files["definitions.py"].decode()
+    assert (begun.tried.events, begun.tried.rejects.total) == (len(texts), 0)
+    assert f"    net: {annotation}\n" in text
+    assert options in text
+    assert ("thousands" in text) == bool(options)
+
+
+@pytest.mark.parametrize(
     ("name", "data", "sentence"),
     [
         ("a.csv", b"a,b\n1,2\n3,4\n", "no column is a time, which every event has; columns: a, b"),

@@ -19,11 +19,13 @@ Lists, maps and structs have no text. A text that the format treats as empty is 
 takes it.
 """
 
+import re
 from codecs import BOM_UTF8
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
@@ -46,7 +48,36 @@ _NUMBERS: dict[Any, Read] = {
 }
 _SWAPPED = str.maketrans(",.", ".,")
 """A number with a decimal comma has a point after this, and a point has become what no number has."""
+THOUSANDS: Final = (",", ".", "'", " ", "\u00a0", "\u202f", "\u2019")
+"""What may stand between groups of three digits: also spaces that do not break, and a typographic apostrophe."""
 _DETAIL_CHARACTERS = 40
+
+
+@dataclass(frozen=True)
+class NumberMarks:
+    """What numbers have before their fraction, and between groups of three digits before it; empty if nothing."""
+
+    decimal: str = "."
+    thousands: str = ""
+
+    def reader(self, number: Read) -> Read:
+        """The function from a text with these marks to what `number` reads without them. It raises Reject."""
+        if not self.thousands:
+            return number if self.decimal == "." else lambda text: number(text.translate(_SWAPPED))
+        mark, point = re.escape(self.thousands), re.escape(self.decimal)
+        grouped = re.compile(rf"\s*[+-]?[0-9]{{1,3}}(?:{mark}[0-9]{{3}})+(?:{point}[0-9]*)?\s*", re.ASCII)
+
+        def read(text: str) -> Any:
+            if self.thousands in text.strip():
+                if not grouped.fullmatch(text):
+                    raise Reject("invalid_value", f"{self.thousands!r} is not between groups of three digits")
+                text = text.replace(self.thousands, "")
+            return number(text.translate(_SWAPPED) if self.decimal == "," else text)
+
+        return read
+
+
+PLAIN: Final = NumberMarks()
 
 
 def with_damage(value: bytes) -> str:
@@ -76,12 +107,12 @@ def text_fields(event: type[Event], what: str) -> tuple[Field, ...]:
     return fields
 
 
-def reader(field: Field, read: Read | None = None, *, empty: tuple[str, ...] = ("",), decimal: str = ".") -> Read:
+def reader(field: Field, read: Read | None = None, *, empty: tuple[str, ...] = ("",), numbers: NumberMarks = PLAIN) -> Read:
     """The function from a text to the field's value, by the table above or by `read`; it raises Reject.
 
-    `empty` are the texts that the format treats as empty. Numbers have `decimal` before their fraction.
+    `empty` are the texts that the format treats as empty.
     """
-    by_type = read or _by_type(field, decimal)
+    by_type = read or _by_type(field, numbers)
     if field.type is str and not field.optional:
         return by_type
 
@@ -95,15 +126,15 @@ def reader(field: Field, read: Read | None = None, *, empty: tuple[str, ...] = (
     return value
 
 
-def _by_type(field: Field, decimal: str) -> Read:
+def _by_type(field: Field, marks: NumberMarks) -> Read:
     if field.type is str:
         return str
     if is_time(field):
         return time_reader(field)
     number = _NUMBERS.get(Decimal if field.type is Decimal else field.arrow)
     read = partial(msgspec.convert, type=field.type) if number is None else number
-    if number is not None and decimal != ".":
-        read = _with_comma(number)
+    if number is not None and field.arrow != pa.bool_():
+        read = marks.reader(number)
 
     def value(text: str) -> Any:
         try:
@@ -114,10 +145,6 @@ def _by_type(field: Field, decimal: str) -> Read:
             raise Reject(reject.reason, f"field {field.key}: {reject.detail}: {_start(text)}") from reject
 
     return value
-
-
-def _with_comma(number: Read) -> Read:
-    return lambda text: number(text.translate(_SWAPPED))
 
 
 def _start(text: str) -> str:

@@ -35,7 +35,7 @@ from tandem.views.source.event import Event, Field
 from tandem.views.source.fields.broken_rows import BrokenRow, each_row
 from tandem.views.source.fields.named_fields import builder
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.fields.text_values import Read, check_text, reader, text_fields, with_damage
+from tandem.views.source.fields.text_values import THOUSANDS, NumberMarks, Read, check_text, reader, text_fields, with_damage
 from tandem.views.source.format import Listed, Parse
 from tandem.views.source.formats.row_escapes import reader_of_escapes, rows_without_quotes
 
@@ -59,8 +59,9 @@ class Csv:
     """A decoder of rows with these `columns`, or with the columns that the first row of a value names (`header`).
 
     The texts of `null` stand for a missing value. `quote` and `escape` are the character that encloses a text and the character
-    before what would end a text; None if there is none. `decimal` is the character before the fraction of a number. `join` makes
-    columns from others: a name and the columns whose texts, with a space between them, are its text.
+    before what would end a text; None if there is none. `decimal` is the character before the fraction of a number, `thousands`
+    the one between groups of three digits before it; empty if there is none. `join` makes columns from others: a name and the
+    columns whose texts, with a space between them, are its text.
 
     Raises DefinitionError if both or neither of columns and header are present, if columns have no names or equal names, or if
     another parameter is invalid.
@@ -74,6 +75,7 @@ class Csv:
     escape: str | None = None
     decimal: str = "."
     join: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    thousands: str = ""
 
     def __post_init__(self) -> None:
         """Check all of them."""
@@ -97,6 +99,11 @@ class Csv:
             )
         if self.decimal not in (".", ","):
             raise DefinitionError(f"csv: decimal {self.decimal!r} is neither '.' nor ','")
+        if self.thousands and (self.thousands not in THOUSANDS or self.thousands == self.decimal):
+            raise DefinitionError(
+                f"csv: thousands {self.thousands!r} is not one of {listed('', map(repr, THOUSANDS))} other than the decimal "
+                f"{self.decimal!r}"
+            )
         if self.escape not in ("\\", None) or (self.escape and (self.quote or self.delimiter != "\t")):
             raise DefinitionError(
                 f"csv: escape {self.escape!r} is neither None nor the backslash of tsv(...), whose texts have no quotes"
@@ -129,7 +136,8 @@ class Csv:
         fields = text_fields(event, "a CSV row")
         build = builder(event)  # the readers have cut the texts of times
         read_text = reader_of_escapes if self.escape else reader
-        readers = {field.key: read_text(field, empty=self.null, decimal=self.decimal) for field in fields}
+        numbers = NumberMarks(self.decimal, self.thousands)
+        readers = {field.key: read_text(field, empty=self.null, numbers=numbers) for field in fields}
         taken = lru_cache(maxsize=_HEADERS)(partial(_take, fields, readers, self))
         if unused := next((name for name, _ in self.join if name not in readers), None):
             raise DefinitionError(
@@ -186,7 +194,11 @@ class Csv:
 
     def __str__(self) -> str:
         columns = {"columns": self.columns or None, "header": self.header}
-        further = {"decimal": None if self.decimal == "." else self.decimal, "join": dict(self.join) or None}
+        further = {
+            "decimal": None if self.decimal == "." else self.decimal,
+            "thousands": self.thousands or None,
+            "join": dict(self.join) or None,
+        }
         if self.escape:
             return call("tsv", **columns, null=None if self.null == _TSV_NULL else self.null, **further)
         delimiter, null = None if self.delimiter == "," else self.delimiter, None if self.null == ("",) else self.null
@@ -202,17 +214,19 @@ def csv(
     null: tuple[str, ...] = ("",),
     quote: str | None = '"',
     decimal: str = ".",
+    thousands: str = "",
     join: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Csv:
     """Decode CSV: one value is one row of these columns in this order; or, with `header`, a row of column names and one row.
 
     `null` are the texts that stand for a missing value, such as `("NA", "")`. With `quote=None` quotes are ordinary characters.
-    With `decimal=","` numbers have a decimal comma, as in `-1,74`; a point in a number is then a reject.
+    With `decimal=","` numbers have a decimal comma, as in `-1,74`; a point in a number is then a reject. With `thousands="."` a
+    point may stand between groups of three digits before the fraction, as in `1.234,50`; at any other place it is a reject.
     `join={"at": ("date", "time")}` makes a column `at`: the texts of these columns with a space between them, or a null if one of
     the texts is a null.
     With `max_events_per_record`, a value holds several rows.
     """
-    return Csv(columns, delimiter, header, null, quote, None, decimal, _joins("csv", join))
+    return Csv(columns, delimiter, header, null, quote, None, decimal, _joins("csv", join), thousands)
 
 
 def tsv(
@@ -221,13 +235,14 @@ def tsv(
     header: bool = False,
     null: tuple[str, ...] = _TSV_NULL,
     decimal: str = ".",
+    thousands: str = "",
     join: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Csv:
     """Decode tab-separated rows with backslash escapes, as PostgreSQL's COPY, MySQL's INTO OUTFILE and Hadoop write them.
 
     Quotes are ordinary characters. The parameters are those of `csv`, which also reads tabs without escapes.
     """
-    return Csv(columns, "\t", header, null, None, "\\", decimal, _joins("tsv", join))
+    return Csv(columns, "\t", header, null, None, "\\", decimal, _joins("tsv", join), thousands)
 
 
 def _joins(decoder: str, join: Mapping[str, Sequence[str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:

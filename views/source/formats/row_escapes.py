@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from tandem.views.source.event import Field
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.fields.text_values import reader
+from tandem.views.source.fields.text_values import NumberMarks, reader
 
 _ESCAPE: Final = re.compile(r"\\(.?)", re.DOTALL)
 _CONTROLS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
@@ -31,9 +31,9 @@ def rows_without_quotes(text: str, delimiter: str, escape: str | None) -> list[l
     return [line.split(delimiter) if line else [] for line in lines]
 
 
-def reader_of_escapes(field: Field, *, empty: tuple[str, ...], decimal: str) -> Callable[[str], Any]:
+def reader_of_escapes(field: Field, *, empty: tuple[str, ...], numbers: NumberMarks) -> Callable[[str], Any]:
     """`reader` for texts with escapes. A null is missing in a required str, too: read as an escape, it would be another text."""
-    read = reader(replace(field, optional=False), empty=(), decimal=decimal)
+    read = reader(replace(field, optional=False), empty=(), numbers=numbers)
 
     def value(text: str) -> Any:
         if text in empty and (text or field.optional or field.type is not str):

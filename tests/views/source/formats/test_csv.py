@@ -302,6 +302,26 @@ def test_a_number_with_a_point_is_refused_beside_decimal_commas(text: str) -> No
     assert repr(text) in str(reject)
 
 
+SIGNS = [(".", ","), (",", "."), (",", " "), (".", "'"), (",", "\u00a0"), (".", "\u202f"), (",", "\u2019")]
+
+
+@given(st.decimals(-(10**12), 10**12, places=2), st.integers(-(2**63), 2**63 - 1), st.sampled_from(SIGNS))
+def test_groups_of_three_digits_are_the_number_without_signs(price: Decimal, n: int, signs: tuple[str, str]) -> None:
+    """Python writes the groups: `f"{n:,}"`."""
+    decimal, thousands = signs
+    source = replace(ROWS, decoder=csv(columns=COLUMNS, delimiter=";", decimal=decimal, thousands=thousands))
+    whole, money = (f"{value:,}".translate(str.maketrans({",": thousands, ".": decimal})) for value in (n, price))
+    value = written(list((GOOD | {"n": whole, "price": money, "s": money}).values()), delimiter=";")
+    (event,) = decoded(source, value).events.to_pylist()
+    assert (event["n"], event["price"], event["s"]) == (n, price, money)
+
+
+@pytest.mark.parametrize("text", ["1.23", "12.3456", "1234.567", ".123", "1..234", "1.234.", "1,234.567", "1.234e3", "1,2,3"])
+def test_a_sign_that_is_not_between_groups_of_three_digits_is_refused(text: str) -> None:
+    source = replace(ROWS, decoder=csv(columns=COLUMNS, delimiter=";", decimal=",", thousands="."))
+    assert reason(source, written(list((GOOD | {"price": text}).values()), delimiter=";")) == "invalid_value"
+
+
 def test_a_decoder_of_decimal_commas_is_written_as_it_was_called() -> None:
     assert str(COMMAS.decoder) == f"csv(columns={COLUMNS!r}, delimiter=';', decimal=',')".replace("'", '"')
     assert str(tsv(header=True, decimal=",")) == 'tsv(header=True, decimal=",")'
@@ -324,6 +344,8 @@ def test_a_decoder_of_decimal_commas_is_written_as_it_was_called() -> None:
         ({"columns": ("a",), "delimiter": "\n"}, "is not one character"),
         ({"columns": ("a",), "delimiter": "a"}, "is not one character"),
         ({"columns": ("a",), "decimal": ""}, "is neither '.' nor ','"),
+        ({"columns": ("a",), "thousands": "x"}, "thousands 'x' is not one of"),
+        ({"columns": ("a",), "thousands": "."}, "thousands '.' is not one of"),
     ],
 )
 def test_parameters_that_mean_nothing_are_refused(parameters: dict[str, Any], says: str) -> None:

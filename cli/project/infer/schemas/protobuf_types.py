@@ -9,7 +9,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from tandem.cli.project.infer.field_type import STRUCT, FieldType
-from tandem.cli.project.infer.schema_parts import array_of, choices, map_of
+from tandem.cli.project.infer.schemas.schema_parts import array_of, choices, map_of
 
 _KINDS: Final = {
     FieldDescriptor.CPPTYPE_BOOL: FieldType("truth", "bool"),

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
 
-from tandem.cli.project.infer.avro_types import avro_columns
 from tandem.cli.project.infer.field_type import FieldType
 from tandem.cli.project.infer.file_sample import quote
-from tandem.cli.project.infer.json_schema_types import json_schema_columns
+from tandem.cli.project.infer.schemas.avro_types import avro_columns
+from tandem.cli.project.infer.schemas.json_schema_types import json_schema_columns
 from tandem.infra.settings import RegistrySettings
 from tandem.ledger.log.registry_client import RegistryClient
 from tandem.views.errors import TandemError
@@ -41,7 +41,7 @@ class RegisteredSchema:
             return avro_columns(self.text, zone)
         if self.kind == "JSON":
             return json_schema_columns(self.text)
-        from tandem.cli.project.infer.protobuf_types import protobuf_columns  # noqa: PLC0415 - few projects need protobuf
+        from tandem.cli.project.infer.schemas.protobuf_types import protobuf_columns  # noqa: PLC0415 - few projects need protobuf
 
         if not self.text:
             raise TandemError(f"the registry {self.registry} returns schema {self.id} as text only", code="file-unusable")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tandem.cli.project.infer.field_type import STRUCT, FieldType
-from tandem.cli.project.infer.schema_parts import array_of, choices, map_of
+from tandem.cli.project.infer.schemas.schema_parts import array_of, choices, map_of
 from tandem.views.errors import TandemError
 
 _SCALARS: Final = {

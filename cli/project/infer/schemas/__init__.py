@@ -1,0 +1,1 @@
+"""The definitions that `init --from` writes for a schema of a registry."""
