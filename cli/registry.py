@@ -70,6 +70,7 @@ COMMANDS: Mapping[str, Entry] = {
     "replay": Entry("tandem.cli.log.replay", "Rebuild a topic from the archive.", "operate"),
     "plan": Entry("tandem.cli.release.plan", "Show how definitions differ from the published ones."),
     "apply": Entry("tandem.cli.release.apply", "Build the project's definitions as a release beside the live one."),
+    "diff": Entry("tandem.cli.release.diff", "List the rows in which a ready release differs from the live one."),
     "promote": Entry("tandem.cli.release.promote", "Make a ready release live."),
     "rollback": Entry("tandem.cli.release.rollback", "Make an earlier publication live again."),
     "resume": Entry("tandem.cli.release.resume", "Let recomputes publish again after a rollback."),

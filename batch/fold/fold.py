@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from tandem.batch.fold.accumulator import Accumulator
-from tandem.batch.fold.columns import columns
 from tandem.batch.fold.dropped_positions import read_dropped_positions
 from tandem.batch.fold.fold_job import (
     VERSION,
@@ -46,6 +45,7 @@ from tandem.views.fingerprint.additive import Apart, joined, with_measures
 from tandem.views.kernel import kernel
 from tandem.views.kernel.kernel import Partial
 from tandem.views.project import project
+from tandem.views.read_columns import columns
 from tandem.views.source.ahead import not_ahead, off_calendar
 from tandem.views.source.event import TIMESTAMP
 from tandem.views.source.event_maxima import maxima_of, newest_append

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from tandem.batch.fold.columns import sees_positions
 from tandem.batch.fold.fold_job import Pair
 from tandem.batch.runtime.parallelism import in_log_order
 from tandem.ledger.delta.location import Location
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.batch_parts import BatchPart, BatchView, Windows
 from tandem.ledger.publish.releases import Release
+from tandem.views.read_columns import sees_positions
 from tandem.views.source.source import Source
 from tandem.views.view import View
 

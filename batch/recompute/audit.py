@@ -4,13 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from tandem.batch.fold.columns import sees_positions
 from tandem.batch.rebuild.inputs import SERVED, EarlierStates
 from tandem.batch.recompute.build import Built, NewVersion
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.counts import NOTHING, Counts, plus
 from tandem.ledger.publish.audits import Audit, AuditFigures, Obstacle
-from tandem.ledger.publish.labels import repaired
+from tandem.ledger.publish.labels import counted_by_one, repaired
 from tandem.views.errors import TandemError
 from tandem.views.verify.cause import cause
 from tandem.views.verify.compare import Example, MeasureDifference, tolerance
@@ -60,18 +59,6 @@ def audits_of(tables: Tables, version: NewVersion, one: Built, *, at: datetime) 
             copies = {name: counted_by_one(view, found, beyond=beyond) for name, view in chosen.items()}
     like = Audit(at, version.number, base.number, version.release.number, "", "", done.start, end)
     yield from audits(chosen, against, one.views.differences.get(SERVED, {}), copies=copies, like=like)
-
-
-def counted_by_one(view: View, found: Counts, *, beyond: int | None) -> int:
-    """The most events that only one of two computations of a view counts, because of the duplicates `found` in the range.
-
-    `beyond` is how many more events one of them counted; None if unknown. Of duplicates with different contents, each side may
-    count a different one; of equal duplicates, too, if the view reads their positions. Then each side counts one event that the
-    other does not.
-    """
-    if beyond is None:
-        return 2 * found.duplicates
-    return abs(beyond) + 2 * (found.duplicates if sees_positions(view) else found.conflicts)
 
 
 def refuse_unexplained(found: Sequence[Audit]) -> None:

@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tandem.batch.fold.columns import columns
 from tandem.batch.recompute import audit
 from tandem.batch.verify.replay_compare import ReplayComparison
 from tandem.ledger.delta import delta_tables
@@ -41,6 +40,7 @@ from tandem.views.kernel import kernel
 from tandem.views.kernel.kernel import Partial
 from tandem.views.kernel.rows import written
 from tandem.views.oracle import Firsts
+from tandem.views.read_columns import columns
 from tandem.views.source.event import TIMESTAMP
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.source.source import Source, events_schema, position_columns

@@ -16,6 +16,7 @@ from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.fetch_checks import Unclosed
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.audits import AuditFigures
+from tandem.ledger.publish.labels import counted_by_one
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.realtime.commit_files import paths_by_span
@@ -77,7 +78,7 @@ def agreement(
         for pair, between in _BETWEEN.items()
         for name, view in views.items()
         # The published and the folded states choose the same one of several duplicates.
-        for copies in [0 if pair == SERVED else audit.counted_by_one(view, built.counts, beyond=beyond)]
+        for copies in [0 if pair == SERVED else counted_by_one(view, built.counts, beyond=beyond)]
         for one in built.differences[pair][name]
     ]
     return Agreement(built.counts, built.rejected, tuple(compared))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pyarrow.compute as pc
 import typer
 
-from tandem.cli.ask.asked_release import ReleaseOption, release_of
 from tandem.cli.ask.row_choice import RowChoice, parse_columns, parse_order
 from tandem.cli.ask.row_output import FormatOption, OutOption, RowOutput, format_of, output
+from tandem.cli.command.asked_release import ReleaseOption, release_of
 from tandem.cli.command.call import UNHEALTHY, Call, Output
 from tandem.cli.command.drift import working_tree_drift
 from tandem.cli.command.text_tables import listing

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import pyarrow as pa
 import typer
 
-from tandem.batch.fold.columns import columns
 from tandem.batch.runtime.parallelism import buckets, in_log_order, slices
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.drift import working_tree_drift
@@ -34,6 +33,7 @@ from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprin
 from tandem.views.kernel.deduplicate import identity_columns
 from tandem.views.measures.filtered import Filtered
 from tandem.views.project.project import Project
+from tandem.views.read_columns import columns
 from tandem.views.source.decoder import decoder_name
 from tandem.views.start import start_document, start_sentence
 from tandem.views.view import BoundMeasure, View, answer_schema, bind, shared_columns, state_schema

@@ -14,11 +14,11 @@ from tandem.cli.command.batch_run import batch_run
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.options import AcceptGap, AcceptShorterHistory
 from tandem.cli.records.readable_rejects import ReadableRejects, readable_rejects
+from tandem.cli.release.diff_figures import figures
 from tandem.cli.release.promote import Gate, MaxLag, Why, promoted
 from tandem.cli.release.start_option import From, start_of
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish.releases import Releases
-from tandem.views.counted import counted
 from tandem.views.project import project
 
 EXAMPLES: Final = 3
@@ -96,15 +96,14 @@ def lines(done: Applied) -> Iterator[str]:
         return
     yield f"release {done.release} is ready; view data written: {size(done.written)}"
     for name, view in ({} if done.diff is None else done.diff.views).items():
-        yield from _view(name, view)
+        yield from _view(name, view, done.release)
 
 
-def _view(name: str, view: Mapping[str, Any]) -> Iterator[str]:
+def _view(name: str, view: Mapping[str, Any], release: int) -> Iterator[str]:
     if view["status"] != "changed":
         yield f"  view {name}: {view['status']}"
         return
-    told = f"{view['changed']} of {counted(view['matched'], 'row')} changed, {view['only_old']} removed, {view['only_new']} new"
-    yield f"  view {name}: {told if view['comparable'] else 'other keys or windows: ' + told}"
+    yield f"  view {name}: {figures(view, release)}"
     for measure, one in view["measures"].items():
         if one["differ"]:
             worst, mean = one["largest_of_differing"], one["mean_error_of_differing"]

@@ -9,6 +9,7 @@ from tandem.batch.release import gates
 from tandem.batch.release.gates import PromotionGate
 from tandem.cli.command.actor import who
 from tandem.cli.command.call import Call, Output
+from tandem.cli.release.diff_figures import lines_of
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish import promotion
 from tandem.ledger.publish.diffs import ReleaseDiff, ReleaseDiffs
@@ -47,6 +48,8 @@ def run(
 
     Readers switch when the release has reached the position of their answers. The release that was live stays up to date for a
     rollback until it is retired. A gate's conditions may use changed_keys, only_old, only_new, max_error and mean_error.
+
+    Prints how many rows of each view differ, as `apply` compared them below the cut; `tandem diff` compares both layers now.
     """
     conditions = () if gate is None else gates.parse(gate)
     if check:
@@ -54,7 +57,7 @@ def run(
     live = promoted(call, release, conditions, max_lag=max_lag, why=why)
     compared = ReleaseDiffs(Tables.of(call.settings())).of_release(live.release)
     document = {"publication": live.number, "release": live.release, "kind": live.kind, "views": _views(compared)}
-    return Output(document, f"publication {live.number}: release {live.release} is live")
+    return Output(document, "\n".join([f"publication {live.number}: release {live.release} is live", *lines_of(compared)]))
 
 
 def _checked(call: Call, release: int | None, conditions: tuple[PromotionGate, ...]) -> Output:
@@ -68,8 +71,8 @@ def _checked(call: Call, release: int | None, conditions: tuple[PromotionGate, .
         if conditions:
             gates.refuse_shut(conditions, compared)
     except gates.Shut as shut:
-        return Output({**document, "open": False, "why": str(shut)}, str(shut), SHUT)
-    return Output(document, f"the gate is open for release {state.release}")
+        return Output({**document, "open": False, "why": str(shut)}, "\n".join([str(shut), *lines_of(compared)]), SHUT)
+    return Output(document, "\n".join([f"the gate is open for release {state.release}", *lines_of(compared)]))
 
 
 def _views(compared: ReleaseDiff | None) -> dict[str, Any] | None:

@@ -14,7 +14,9 @@ from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime.tiling import chain
+from tandem.views.read_columns import sees_positions
 from tandem.views.source.watermark import Maxima, later, watermark
+from tandem.views.view import View
 
 
 @dataclass(frozen=True)
@@ -80,10 +82,24 @@ def repaired(
     passed = [commit for commit in chain(commits, parent.cut(source)).commits if commit.end.at_or_below(cut)]
     if (passed[-1].end if passed else parent.cut(source)) != cut:
         return None
-    before, tail = parent.counts.get(source, NOTHING), plus(*(commit.counts for commit in passed))
-    if _outcomes(before) + _outcomes(tail) != _outcomes(below):
-        return None
-    return before.events + tail.events - below.events
+    return more_events(plus(parent.counts.get(source, NOTHING), *(commit.counts for commit in passed)), below)
+
+
+def more_events(counts: Counts, other: Counts) -> int | None:
+    """How many more events one of two computations counts of the same records; None if it certainly processed other records."""
+    return counts.events - other.events if _outcomes(counts) == _outcomes(other) else None
+
+
+def counted_by_one(view: View, found: Counts, *, beyond: int | None) -> int:
+    """The most events that only one of two computations of a view counts, because of the duplicates `found` in the range.
+
+    `beyond` is how many more events one of them counted; None if unknown. Of duplicates with different contents, each side may
+    count a different one; of equal duplicates, too, if the view reads their positions. Then each side counts one event that the
+    other does not.
+    """
+    if beyond is None:
+        return 2 * found.duplicates
+    return abs(beyond) + 2 * (found.duplicates if sees_positions(view) else found.conflicts)
 
 
 def _outcomes(counts: Counts) -> int:

@@ -158,10 +158,10 @@ class Reader:
         self._forget(snapshot.publication)
         return _presented(self._arranged_at(snapshot, view, selection, layer), limit)
 
-    def arranged_at(self, snapshot: Snapshot, view: View) -> Arranged | Failed:
-        """All rows of a view at any such snapshot, with their states. Raises Unreadable."""
+    def arranged_at(self, snapshot: Snapshot, view: View, selection: Selection | None = None) -> Arranged | Failed:
+        """The rows of a view at any such snapshot, with their states; all of them without a selection. Raises Unreadable."""
         self._forget(snapshot.publication)
-        return self._arranged_at(snapshot, view, select(view, {}, ALWAYS), "merged")
+        return self._arranged_at(snapshot, view, selection or select(view, {}, ALWAYS), "merged")
 
     def refuse_other_than_batch(self, layer: Layer) -> None:
         """Raise BadSelection for a layer other than batch of a past publication, which has no other."""

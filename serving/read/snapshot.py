@@ -59,6 +59,12 @@ class RealtimeTail:
         hot = tuple(takewhile(lambda commit: fingerprint in commit.partials, self.hot))
         return self if self.cold is None or len(hot) == len(self.hot) else self.cold.with_hot(hot)
 
+    def up_to(self, end: Position) -> "RealtimeTail":
+        """The tail up to a position at which one of its commits ends, or to its cut."""
+        return replace(
+            self, end=end, commits=tuple(commit for commit in self.commits if commit.end.at_or_below(end)), hot=(), cold=None
+        )
+
     @property
     def hot_throughout(self) -> frozenset[str]:
         """The fingerprints of the views that all hot commits have."""
@@ -119,6 +125,10 @@ class Snapshot:
         live, tail = self.publication.views.get(view.name), self.tails.get(view.source.name)
         own = tail if live is None or tail is None else tail.of(live.fingerprint)
         return self if own is None or own is tail else replace(self, tails={**self.tails, view.source.name: own})
+
+    def up_to(self, source: str, end: Position) -> "Snapshot":
+        """The same with a source's tail up to a position at which one of its commits ends."""
+        return replace(self, tails={**self.tails, source: self.tails[source].up_to(end)})
 
     @property
     def tiled(self) -> bool:

@@ -13,7 +13,7 @@ Answers decide whether they differ. Only quantiles are compared by their sketche
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import reduce
 from heapq import nsmallest
@@ -59,6 +59,7 @@ class Example:
     found: Any
     symmetric: float
     only: str | None = None
+    absolute: float = 0.0
 
     @property
     def order(self) -> tuple[float, str]:
@@ -129,11 +130,24 @@ class Pairs:
 
     def matched(self) -> "Pairs":
         """Only those rows."""
-        both = self.both
+        return self.take(pc.indices_nonzero(self.both))
+
+    def take(self, rows: pa.Array) -> "Pairs":
+        """Only the rows of these numbers."""
         return Pairs(
-            tuple((field, column.filter(both)) for field, column in self.group),
-            (self.sides[0].filter(both), self.sides[1].filter(both)),
-            (self.there[0].filter(both), self.there[1].filter(both)),
+            tuple((field, column.take(rows)) for field, column in self.group),
+            (self.sides[0].take(rows), self.sides[1].take(rows)),
+            (self.there[0].take(rows), self.there[1].take(rows)),
+        )
+
+    def places(self) -> list[dict[str, Any]]:
+        """The keys and window of each row, as in JSON."""
+        columns = [written(column, field) for field, column in self.group]
+        names = [field.name for field, _ in self.group]
+        return (
+            [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+            if names
+            else [{}] * len(self.there[0])
         )
 
     def unequal(self, measure: str) -> pa.Array:
@@ -165,24 +179,23 @@ def difference(paired: Pairs, field: pa.Field, allowed: float, far: Far | None =
 
     `far` decides which rows of both sides differ, where the answers alone do not show it.
     """
-    sides = [arrays.whole(side[field.name]) for side in paired.sides]
-    unequal = pc.indices_nonzero(paired.unequal(field.name))
     total = MeasureDifference(field.name, paired.sides[0].num_rows)
+    return reduce(plus, (_measured(piece, field, allowed, far) for piece in _unequal(paired, field.name, far)), total)
+
+
+def examples(paired: Pairs, field: pa.Field, allowed: float, far: Far | None = None) -> Iterator[Example]:
+    """Every answer of a measure that differs, in no order; see `difference`."""
+    for piece in _unequal(paired, field.name, far):
+        yield from _measured(piece, field, allowed, far, most=None).examples
+
+
+def _unequal(paired: Pairs, measure: str, far: Far | None) -> Iterator[Pairs]:
+    """The rows whose values of a measure are not the same, in pieces, with the columns that `far` needs."""
+    unequal = pc.indices_nonzero(paired.unequal(measure))
+    ours, theirs = paired.sides
+    needed = paired if far is not None else replace(paired, sides=(ours.select([measure]), theirs.select([measure])))
     for start in range(0, len(unequal), _PIECE):
-        piece = unequal.slice(start, _PIECE)
-        values = [side.take(piece) for side in sides]
-        found_here = _measured(
-            field.name,
-            allowed,
-            names=[of.name for of, _ in paired.group],
-            places=[written(column.take(piece), of) for of, column in paired.group],
-            there=[side.take(piece).to_pylist() for side in paired.there],
-            plain=[side.to_pylist() for side in values],
-            shown=[written(side, field) for side in values],
-            beyond=None if far is None else far(*(side.take(piece) for side in paired.sides)),
-        )
-        total = plus(total, found_here)
-    return total
+        yield needed.take(unequal.slice(start, _PIECE))
 
 
 def beyond(paired: Pairs, measure: str, allowed: float, far: Far | None = None) -> pa.Array:
@@ -244,7 +257,11 @@ def tolerance(view: View, measure: str) -> float:
 
 def answers(view: View, states: pa.Table) -> pa.Table:
     """The answers of merged states, and the states that decide how far apart two answers are."""
-    arranged = arrange(view, states)
+    return answers_of_rows(view, arrange(view, states))
+
+
+def answers_of_rows(view: View, arranged: pa.Table) -> pa.Table:
+    """The same of the rows of an answer as merged states, before presentation."""
     answers = present_arranged(view, arranged)
     for column in (name for one in bind(view).measures if one.aggregate.distance for name in one.columns):
         answers = answers.append_column(_STATE.format(column), arranged[column])
@@ -287,42 +304,47 @@ def _same(served: pa.Array, found: pa.Array) -> pa.Array:
 
 
 def _measured(
-    measure: str,
-    tolerance: float,
-    *,
-    names: Sequence[str],
-    places: Sequence[Sequence[Any]],
-    there: Sequence[Sequence[bool]],
-    plain: Sequence[Sequence[Any]],
-    shown: Sequence[Sequence[Any]],
-    beyond: npt.NDArray[np.bool_] | None,
+    unequal: Pairs, field: pa.Field, tolerance: float, far: Far | None, most: int | None = EXAMPLES
 ) -> MeasureDifference:
-    """The sums of the errors of unequal answers, column by column; `beyond` marks those that differ, if states decide that."""
+    """The sums of the errors of unequal answers; `far` decides which differ, if states decide that.
+
+    The examples are the worst ones, `most` of them, or all in no order.
+    """
+    sides = [arrays.whole(side[field.name]) for side in unequal.sides]
+    beyond = None if far is None else far(*unequal.sides)
     errors, differ, differing, furthest, examples = [], 0, 0.0, 0.0, []
-    for number, (ours, theirs) in enumerate(zip(*plain, strict=True)):
-        served, found = (side[number] for side in there)
-        leaves = [_apart(*leaf, tolerance) for leaf in _leaves(ours, theirs)]
-        absolute, symmetric = (max((leaf[which] for leaf in leaves), default=0.0) for which in (0, 1))
+    both = (
+        zip(there.to_pylist(), side.to_pylist(), written(side, field), strict=True)
+        for there, side in zip(unequal.there, sides, strict=True)
+    )
+    for number, (row, ours, theirs) in enumerate(zip(unequal.places(), *both, strict=True)):
+        (served, value, text), (there, other_value, other_text) = ours, theirs
+        absolute, symmetric, apart = errors_of(value, other_value, tolerance)
         errors.append((absolute, symmetric))
-        apart = any(far for _, _, far in leaves) if beyond is None else beyond[number]
-        if not (served and found) or apart:
+        if not (served and there) or (apart if beyond is None else beyond[number]):
             differ += 1
             differing, furthest = differing + symmetric, max(furthest, absolute)
-            row = dict(zip(names, (column[number] for column in places), strict=True))
-            only = None if served and found else "served" if served else "found"
-            examples.append(Example(row, shown[0][number], shown[1][number], symmetric, only))
+            only = None if served and there else "served" if served else "found"
+            examples.append(Example(row, text, other_text, symmetric, only, absolute))
     return MeasureDifference(
-        measure,
+        field.name,
         0,
         len(errors),
         differ,
         max((absolute for absolute, _ in errors), default=0.0),
         sum(absolute for absolute, _ in errors),
         sum(symmetric for _, symmetric in errors),
-        tuple(nsmallest(EXAMPLES, examples, key=lambda example: example.order)),
+        tuple(examples if most is None else nsmallest(most, examples, key=lambda example: example.order)),
         differing,
         furthest,
     )
+
+
+def errors_of(served: Any, other: Any, tolerance: float = 0.0) -> tuple[float, float, bool]:
+    """The absolute and the symmetric error of two answers, and whether they differ by more than the tolerance."""
+    leaves = [_apart(*leaf, tolerance) for leaf in _leaves(served, other)]
+    absolute, symmetric = (max((leaf[which] for leaf in leaves), default=0.0) for which in (0, 1))
+    return absolute, symmetric, any(far for _, _, far in leaves)
 
 
 def _leaves(served: Any, found: Any) -> Iterator[tuple[Any, Any]]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,21 +39,39 @@ class Diff:
 
 def diff(old: View, new: View, before: pa.Table, after: pa.Table) -> Diff:
     """The diff of the merged states of two meanings of a view over the same events."""
-    ours, theirs = answers(old, before), answers(new, after)
+    return diff_of_answers(old, new, answers(old, before), answers(new, after))
+
+
+def diff_of_answers(old: View, new: View, ours: pa.Table, theirs: pa.Table) -> Diff:
+    """The same of two tables as compare.answers returns them."""
     if not comparable(old, new):
         return Diff(0, 0, ours.num_rows, theirs.num_rows, apart=True)
-    paired = pairs(group_columns(new), ours, theirs)
+    paired, shared = pairs(group_columns(new), ours, theirs), SharedMeasures.of(old, new)
     matched = paired.matched()
-    rows = matched.sides[0].num_rows
-    schema, names = answer_schema(new), [name for name in new.measures if name in old.measures]
-    same_type = [name for name in names if answer_schema(old).field(name).type == schema.field(name).type]
-    allowed = {name: (tolerance(new, name), _far(old, new, name)) for name in same_type}
-    differing = [beyond(matched, name, *allowed[name]) for name in same_type]
+    rows, schema = matched.sides[0].num_rows, answer_schema(new)
+    differing = [beyond(matched, name, *allowed) for name, allowed in shared.same_type.items()]
     # A measure of another type differs in every row.
-    changed = rows if len(same_type) < len(names) else pc.sum(reduce(pc.or_, differing)).as_py() or 0 if differing else 0
+    changed = rows if shared.other_type else pc.sum(reduce(pc.or_, differing)).as_py() or 0 if differing else 0
     only = [pc.sum(pc.invert(side)).as_py() or 0 for side in reversed(paired.there)]
-    measures = {name: difference(matched, schema.field(name), *allowed[name]) for name in same_type}
+    measures = {name: difference(matched, schema.field(name), *allowed) for name, allowed in shared.same_type.items()}
     return Diff(rows, changed, only[0], only[1], measures)
+
+
+class SharedMeasures(NamedTuple):
+    """The measures of two meanings of a view: those of one type, with what decides whether two values differ; the others."""
+
+    same_type: Mapping[str, tuple[float, Far | None]]
+    other_type: tuple[str, ...]
+
+    @classmethod
+    def of(cls, old: View, new: View) -> Self:
+        """Those that both have by name; the tolerance is that of the new meaning."""
+        schemas, names = [answer_schema(view) for view in (old, new)], [name for name in new.measures if name in old.measures]
+        same = [name for name in names if schemas[0].field(name).type == schemas[1].field(name).type]
+        return cls(
+            {name: (tolerance(new, name), _far(old, new, name)) for name in same},
+            tuple(name for name in names if name not in same),
+        )
 
 
 def _far(old: View, new: View, measure: str) -> Far | None:

@@ -12,7 +12,7 @@ from tandem.batch.fold import fold, fold_job
 from tandem.batch.rebuild.account import differences as summed
 from tandem.batch.rebuild.gather_states import gather_states
 from tandem.batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, Comparison, EarlierStates, LogRange, ViewTarget
-from tandem.batch.recompute.audit import Unexplained, audits, counted_by_one, refuse_unexplained
+from tandem.batch.recompute.audit import Unexplained, audits, refuse_unexplained
 from tandem.batch.recompute.build import served
 from tandem.batch.recompute.plan import RecomputeStep
 from tandem.batch.verify.replay_compare import _archived, replayed_states
@@ -25,6 +25,7 @@ from tandem.ledger.log.gaps import Gap
 from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.ledger.publish.audits import Audit
 from tandem.ledger.publish.batch_parts import BatchPart, BatchView
+from tandem.ledger.publish.labels import counted_by_one
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.views.kernel.kernel import decode

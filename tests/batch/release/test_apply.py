@@ -18,11 +18,13 @@ from tandem.batch.release.release_plan import Terms
 from tandem.ledger.publish import promotion
 from tandem.ledger.publish.completeness import ShorterHistory
 from tandem.ledger.publish.diffs import ReleaseDiffs
+from tandem.ledger.publish.if_promoted import IfPromoted
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases
 from tandem.serving.read.outcome import given
 from tandem.serving.read.reader import Reader
+from tandem.serving.read.release_comparison import ReleaseComparison
 from tandem.views.errors import DefinitionError
 from tests.batch.shop import DEFINITIONS, MALFORMED, Log, Shop, answers, assert_true, records, together, truth
 
@@ -398,3 +400,20 @@ def test_a_project_that_was_never_published_is_published(shop: Shop) -> None:
     assert done.diff is not None
     assert done.diff.views["refunds"]["matched"] == 0
     assert promoted(shop).release == 2
+
+
+def test_rows_that_differ_are_those_that_apply_found(shop: Shop) -> None:
+    """The log has duplicates, which batch removed on both sides: the definition is the reason of each row."""
+    shop.sell(records(31, 200))
+    archive.run(shop.run("archive"), shop.project)
+    recomputed(shop)
+    done = applied(shop, CHANGED)
+    assert done.diff is not None
+    asked = IfPromoted(shop.tables, 2, 7.0)
+    comparison = ReleaseComparison(Reader(shop.tables), Reader(shop.tables, asked=asked))
+    for name, figures in done.diff.views.items():
+        found = comparison.of(name)
+        totals = (found.totals.matched, found.totals.changed, found.totals.only_old, found.totals.only_new)
+        assert totals == tuple(figures[which] for which in ("matched", "changed", "only_old", "only_new"))
+        assert {row.why for row in found.rows} == {(("new definition",), True)}
+        assert len(found.rows) == sum(totals[1:])
