@@ -64,7 +64,7 @@ def test_help_has_groups_in_the_order_of_use_and_fits_a_terminal(capsys: pytest.
     assert list(groups) == ["Start:", "Define:", "Run:", "Ask:", "Change:", "Operate:", "Develop:"]
     assert groups["Start:"] == ["demo", "init"]
     assert groups["Ask:"] == ["query", "sql", "pyspark", "watch"]
-    assert groups["Change:"][:3] == ["plan", "apply", "promote"]
+    assert groups["Change:"][:4] == ["plan", "apply", "diff", "promote"]
     assert sorted(name for names in groups.values() for name in names) == sorted(registry.COMMANDS)
 
 
