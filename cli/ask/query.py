@@ -9,9 +9,9 @@ import typer
 
 from tandem.cli.ask.row_choice import RowChoice, parse_columns, parse_order
 from tandem.cli.ask.row_output import FormatOption, OutOption, RowOutput, format_of, output
-from tandem.cli.command.asked_release import ReleaseOption, release_of
 from tandem.cli.command.call import UNHEALTHY, Call, Output
 from tandem.cli.command.drift import working_tree_drift
+from tandem.cli.command.options import ReleaseOption, release_of
 from tandem.cli.command.text_tables import listing
 from tandem.cli.command.uncounted import WITHIN_S, LogAsked, Within, ends_now, wait_until_counted, warning
 from tandem.ledger.delta.addresses import Tables

@@ -9,8 +9,8 @@ import typer
 
 from tandem.cli.ask.row_output import BINARY, FormatOption, OutOption, format_of, output
 from tandem.cli.ask.sql_output import row_output
-from tandem.cli.command.asked_release import ReleaseOption, release_of
 from tandem.cli.command.call import Call, Output
+from tandem.cli.command.options import ReleaseOption, release_of
 from tandem.cli.command.uncounted import LogAsked, warning
 from tandem.ledger.delta.addresses import Tables
 from tandem.serving.memory.store import Store

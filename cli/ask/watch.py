@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from tandem.cli.command import signals
-from tandem.cli.command.asked_release import ReleaseOption, release_of
 from tandem.cli.command.call import Call
+from tandem.cli.command.options import ReleaseOption, release_of
 from tandem.ledger.delta.addresses import Tables
 from tandem.serving.changes import Changes
 from tandem.serving.connection import EVERY_S, Connection

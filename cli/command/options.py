@@ -1,8 +1,12 @@
-"""Options that allow views to be built from an incomplete log."""
+"""Options of several commands: those that allow views to be built from an incomplete log, and a release before it is live."""
 
 from typing import Annotated
 
 import typer
+
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.publish.if_promoted import IfPromoted
 
 AcceptGap = Annotated[
     list[str] | None, typer.Option(metavar="NAME", help="Accept this named gap and count without its offsets; may be repeated.")
@@ -13,3 +17,17 @@ AcceptShorterHistory = Annotated[
         "--accept-shorter-history", help="Build even if the archive has fewer records than the live views have counted."
     ),
 ]
+
+ReleaseOption = Annotated[
+    int | None,
+    typer.Option("--release", min=1, metavar="N", help="Answer as if this ready or standing release were promoted now."),
+]
+
+
+def release_of(settings: Settings, release: int | None) -> IfPromoted | None:
+    """The release that a reader is to follow; None for the live one. Raises NotReady with the reason if it cannot be asked."""
+    if release is None:
+        return None
+    asked = IfPromoted(Tables.of(settings), release, settings.keep.release_days)
+    asked.newest()
+    return asked

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from tandem.cli.command.asked_release import release_of
 from tandem.cli.command.call import Call, Output
+from tandem.cli.command.options import release_of
 from tandem.cli.command.text_tables import aligned, cell
 from tandem.cli.release.diff_figures import figures
 from tandem.ledger.delta.addresses import Tables
