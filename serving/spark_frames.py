@@ -30,6 +30,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.delta_tables import open_table
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START, Position, lower
+from tandem.ledger.publish.if_promoted import IfPromoted
 from tandem.serving.read.outcome import ReadFailed
 from tandem.serving.read.provenance import Layer
 from tandem.serving.read.reader import Reader
@@ -58,7 +59,8 @@ class UnknownSource(TandemError, code="source-unknown"):
 class Frames:
     """A project at one snapshot: a publication, and the realtime commits beyond its cut.
 
-    A past publication (`reader.publication`) has only the events below its cut.
+    A past publication (`reader.publication`) has only the events below its cut. A release that is not live has the state that its
+    promotion would publish; `publication` is live meanwhile.
     """
 
     session: SparkSession = field(repr=False)
@@ -198,15 +200,17 @@ def snapshot(
     *,
     publication: int | None = None,
     as_of: datetime | None = None,
+    release: int | None = None,
     session: SparkSession | None = None,
 ) -> Frames:
-    """The current publication of a project, or a retained past one below its cut.
+    """The current publication of a project, or a retained past one below its cut, or a release before it is live.
 
-    `publication` is its number, or `as_of` a time at which it was live. `session` is a session whose workers can import Tandem;
+    `publication` is its number, or `as_of` a time at which it was live. `release` is a ready or standing release, which answers
+    as if it were promoted now. `session` is a session whose workers can import Tandem;
     by default that of the project is started. Raises BadSelection, and ReadFailed if nothing can be read.
     """
     found = settings_of_project.load(Path(project), os.environ)
-    reader = pinned(found, publication=publication, as_of=as_of)
+    reader = pinned(found, publication=publication, as_of=as_of, release=release)
     return frames(session or started(found, os.environ), reader)
 
 
@@ -215,14 +219,18 @@ def session(project: str | Path) -> SparkSession:
     return started(settings_of_project.load(Path(project), os.environ), os.environ)
 
 
-def pinned(settings: Settings, *, publication: int | None, as_of: datetime | None) -> Reader:
+def pinned(settings: Settings, *, publication: int | None, as_of: datetime | None, release: int | None = None) -> Reader:
     """A reader that is pinned to the snapshot, without Spark. Raises BadSelection, ReadFailed."""
     if publication is not None and as_of is not None:
         raise BadSelection("publication and as_of cannot be combined")
+    if release is not None and (publication, as_of) != (None, None):
+        raise BadSelection("release cannot be combined with publication or as_of")
     if as_of is not None and as_of.tzinfo is None:
         raise BadSelection(f"as_of={as_of!r} has no time zone; add one, such as UTC")
     tables = Tables.of(settings)
-    reader = Reader(tables, publication if as_of is None else live_at(tables, as_of.astimezone(UTC)))
+    number = publication if as_of is None else live_at(tables, as_of.astimezone(UTC))
+    asked = None if release is None else IfPromoted(tables, release, settings.keep.release_days)
+    reader = Reader(tables, number, asked=asked)
     reader.snapshot()
     return reader
 

@@ -15,6 +15,7 @@ import typer
 from pyspark.sql import SparkSession
 
 from tandem.cli.command.call import AlreadyLogged, Call
+from tandem.cli.command.options import ReleaseOption, release_of
 from tandem.infra.settings import Settings
 from tandem.serving.read.selection import BadSelection, parse_time
 from tandem.serving.spark_frames import Frames, frames, pinned, started
@@ -37,22 +38,27 @@ def run(
             "--as-of", metavar="TIME", help="Read the batch views of the publication that was live then (ISO 8601, UTC)."
         ),
     ] = None,
+    release: ReleaseOption = None,
 ) -> None:
     """Open a PySpark shell, or run a script, with all published views, events and quarantine as DataFrames at one snapshot.
 
     * `spark` is the session, with Delta.
     * `at` is the snapshot: `at.view("sales")`, `at.events("orders")`, `at.quarantine("orders")`.
     * `snapshot()` returns a newer snapshot; `snapshot(publication=3)` or `snapshot(as_of=...)` returns a past one.
+    * `snapshot(release=2)` returns a release that is not live, as if it were promoted now.
     * `spark.sql` knows them as `sales`, `orders_events` and `orders_quarantine`.
 
     The DataFrames are read-only.
     """
     if publication is not None and as_of is not None:
         raise BadSelection("--publication and --as-of cannot be combined")
+    if release is not None and (publication, as_of) != (None, None):
+        raise BadSelection("--release cannot be combined with --publication or --as-of")
     if script is not None and not script.is_file():
         raise TandemError(f"no script at {script}: the file does not exist", code="file-unusable")
     settings = call.settings()
-    reader = pinned(settings, publication=publication, as_of=parse_time(as_of) if as_of else None)
+    release_of(settings, release)
+    reader = pinned(settings, publication=publication, as_of=parse_time(as_of) if as_of else None, release=release)
     session = started(settings, call.environ, debug=call.debug)
     try:
         at = frames(session, reader)
@@ -70,9 +76,14 @@ def run(
 
 
 def _snapshot(
-    settings: Settings, session: SparkSession, *, publication: int | None = None, as_of: datetime | None = None
+    settings: Settings,
+    session: SparkSession,
+    *,
+    publication: int | None = None,
+    as_of: datetime | None = None,
+    release: int | None = None,
 ) -> Frames:
-    return frames(session, pinned(settings, publication=publication, as_of=as_of))
+    return frames(session, pinned(settings, publication=publication, as_of=as_of, release=release))
 
 
 def _shell(names: dict[str, Any], at: Frames, registered: list[str]) -> None:

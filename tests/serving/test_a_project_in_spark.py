@@ -16,6 +16,7 @@ from tandem.serving.read.snapshot_follower import live_at
 from tandem.serving.spark_frames import Frames, UnknownSource, snapshot
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint
 from tandem.views.kernel.rows import to_rows
+from tests.serving.two_releases import applied, asked, build, edited
 from tests.serving.world import NOON, SOURCE, World, forty_hits, hit, position
 
 pytestmark = pytest.mark.spark
@@ -112,6 +113,22 @@ def test_a_past_publication_has_the_events_below_its_cut(spark: SparkSession, tm
         snapshot(world.folder, session=spark, as_of=NOON.replace(tzinfo=None))
     with pytest.raises(ReadFailed, match="cannot answer from publication 9"):
         snapshot(world.folder, session=spark, publication=9)
+
+
+def test_a_release_before_it_is_live_is_what_a_reader_of_it_answers(spark: SparkSession, tmp_path: Path) -> None:
+    world = fed(tmp_path)
+    ready = applied(world, edited("another filter"))
+    ready.trigger()
+    build(ready, position(31))
+    live, at = (snapshot(world.folder, session=spark, release=number) for number in (None, 2))
+    answer = Reader(world.tables, asked=asked(ready)).answer("ever")
+    assert isinstance(answer, Value)
+    assert to_rows(at.reader.view("ever"), at.view("ever").toArrow()) == answer.rows()
+    assert [frames.view("ever").toArrow()["n"].to_pylist() for frames in (live, at)] == [[42], [34]]
+    with pytest.raises(ReadFailed, match="release 7 was neither live nor applied; ready: 2"):
+        snapshot(world.folder, session=spark, release=7)
+    with pytest.raises(BadSelection, match="release cannot be combined with publication or as_of"):
+        snapshot(world.folder, session=spark, release=2, publication=1)
 
 
 def test_absent_views_and_sources_are_reported(spark: SparkSession, tmp_path: Path) -> None:
