@@ -310,7 +310,7 @@ def test_groups_of_three_digits_are_the_number_without_signs(price: Decimal, n: 
     """Python writes the groups: `f"{n:,}"`."""
     decimal, thousands = signs
     source = replace(ROWS, decoder=csv(columns=COLUMNS, delimiter=";", decimal=decimal, thousands=thousands))
-    whole, money = (f"{value:,}".translate(str.maketrans({",": thousands, ".": decimal})) for value in (n, price))
+    whole, money = (f"{value:,}".translate({ord(","): thousands, ord("."): decimal}) for value in (n, price))
     value = written(list((GOOD | {"n": whole, "price": money, "s": money}).values()), delimiter=";")
     (event,) = decoded(source, value).events.to_pylist()
     assert (event["n"], event["price"], event["s"]) == (n, price, money)
