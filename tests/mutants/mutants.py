@@ -872,8 +872,8 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     Mutant(
         "last-of-a-repeated-key",
         "of a key that a map of Avro has twice one value is chosen without a word",
-        "if len(read) < len(value):",
-        "if len(read) > len(value):",
+        "if len(items) < len(entries):",
+        "if len(items) > len(entries):",
         "test_a_key_that_avro_has_twice_rejects_the_record",
     ),
     Mutant(

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 
 from tandem.cli.project.infer.day_and_clock import day_and_clock
 from tandem.cli.project.infer.field_type import FieldType, Kind, members_of, of_texts
+from tandem.cli.project.infer.number_marks import number_marks
 from tandem.cli.project.infer.sample import FileSample
 from tandem.cli.project.infer.server_logs import log_sample
-from tandem.cli.project.infer.written_numbers import written_numbers
 from tandem.cli.records.binary_kinds import refuse_binary
 from tandem.cli.records.input_stream import input_stream
 from tandem.cli.records.json_values import begins_collection, begins_values, feature_values, json_values
@@ -149,7 +149,7 @@ def _csv(file: Path, lines: Sequence[bytes], zone: str | None, *, has_header: bo
         raise TandemError(
             f"{file} has a header, and no row with as many texts from which the columns could be guessed", code="file-unusable"
         )
-    marks = written_numbers(whole, {*NULLS}, delimiter)
+    marks = number_marks(whole, {*NULLS}, delimiter)
     for row in whole:
         row |= {name: marks.plain(row[name]) for name in marks.columns}
     null = "\\N" if has_escapes else ""

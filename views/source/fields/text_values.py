@@ -67,14 +67,14 @@ class NumberMarks:
         mark, point = re.escape(self.thousands), re.escape(self.decimal)
         grouped = re.compile(rf"\s*[+-]?[0-9]{{1,3}}(?:{mark}[0-9]{{3}})+(?:{point}[0-9]*)?\s*", re.ASCII)
 
-        def read(text: str) -> Any:
+        def value(text: str) -> Any:
             if self.thousands in text.strip():
                 if not grouped.fullmatch(text):
                     raise Reject("invalid_value", f"{self.thousands!r} is not between groups of three digits")
                 text = text.replace(self.thousands, "")
             return number(text.translate(_SWAPPED) if self.decimal == "," else text)
 
-        return read
+        return value
 
 
 PLAIN: Final = NumberMarks()

@@ -38,7 +38,7 @@ class WrittenNumbers:
         return (text.replace(self.thousands, "") if self.thousands else text).replace(self.decimal, ".")
 
 
-def written_numbers(rows: Sequence[Mapping[str, str]], nulls: Collection[str], delimiter: str) -> WrittenNumbers:
+def number_marks(rows: Sequence[Mapping[str, str]], nulls: Collection[str], delimiter: str) -> WrittenNumbers:
     """The signs with which the rows can mean nothing else; those of plain numbers, if there are none."""
     columns = {name: {row[name] for row in rows} - {*nulls} for name in rows[0]}
     for decimal, thousands in _WAYS:
