@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from tandem.views.arrow.python_values import scalar
 from tandem.views.errors import DefinitionError, listed
+from tandem.views.instant import utc_text
 from tandem.views.source.offset_ranges import Partition, Ranges
 
 NOW: Final = "now"
@@ -94,7 +95,7 @@ def start_text(start: datetime | str | TopicStarts | StartPositions) -> str:
     if isinstance(start, StartPositions):
         return start.declared
     if isinstance(start, datetime):
-        return start.astimezone(UTC).isoformat()
+        return utc_text(start.astimezone(UTC))
     if isinstance(start, str):
         return start
     return json.dumps({topic: {str(number): first for number, first in offsets} for topic, offsets in start})

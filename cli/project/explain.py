@@ -28,7 +28,7 @@ from tandem.serving.read.states import HELD_BYTES
 from tandem.views.arrow.arrays import from_ipc
 from tandem.views.dated import starts
 from tandem.views.errors import TandemError, listed
-from tandem.views.exactness import Exactness
+from tandem.views.exactness import Exactness, span
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
 from tandem.views.kernel.deduplicate import identity_columns
 from tandem.views.measures.filtered import Filtered
@@ -262,7 +262,7 @@ def _steps(logical: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     dated = f"; another definition from {', then from '.join(window['from'])} on" if "from" in window else ""
     yield "window", f"{window['window']}: {', '.join(window['states'])}{slices_}{dated}"
     if window["keep_s"] is not None:
-        yield "keep", f"windows leave {timedelta(seconds=window['keep_s'])} before the greatest event time below the cut"
+        yield "keep", f"windows leave {span(timedelta(seconds=window['keep_s']))} before the greatest event time below the cut"
     for name, measure in logical["measures"].items():
         states = ", ".join(f"{column} {type_}" for column, type_ in measure["states"].items())
         yield "measure", f"{name} = {measure['measure']}: {measure['answer']}"

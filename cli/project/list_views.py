@@ -6,7 +6,7 @@ from typing import Any
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.drift import with_published_times
 from tandem.views.dated import starts
-from tandem.views.exactness import of_measures
+from tandem.views.exactness import of_measures, span
 from tandem.views.source.source import Source
 from tandem.views.start import start_document
 from tandem.views.view import View
@@ -42,7 +42,7 @@ def _view(view: View) -> dict[str, Any]:
         "doc": view.doc,
         "keys": list(view.keys),
         "window": str(view.window),
-        "keep": None if view.keep is None else str(view.keep),
+        "keep": None if view.keep is None else span(view.keep),
         **({"from": begins} if (begins := starts(view)) else {}),
         "measures": {name: reasons[name][0].says if name in reasons else "exact" for name in view.measures},
     }
