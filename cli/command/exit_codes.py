@@ -32,6 +32,7 @@ OWN: Final[Mapping[str, Mapping[int, str]]] = {
     "feed": {3: "With `--wait`: all records are acknowledged, but answers did not count them in time."},
     "generate": {3: "With `--wait`: all records are acknowledged, but answers did not count them in time."},
     "plan": {3: "The definitions differ from the published ones."},
+    "forget": {3: "With `--prove`: something is left of what was erased."},
     "promote": {3: "With `--check`: the gate is closed."},
 }
 """Additional or different codes of single commands."""

@@ -21,6 +21,7 @@ from tests.speed.sales import START, project_files, sale
 
 FILES = project_files()
 TASK = Task(FILES, "sales", {"per_minute": "f1", "per_shop": "f2"})
+COLUMNS = ("topic_id", "partition", "offset", "timestamp", "timestamp_type", "value")
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +42,10 @@ def records(spark: SparkSession, *partitions: list[bytes], first: int = 0) -> Da
     frames = []
     for number, values in enumerate(partitions):
         rows = [
-            {"topic_id": "T", "partition": number, "offset": first + row, "timestamp": START, "value": value}
+            {"topic_id": "T", "partition": number, "offset": first + row, "timestamp": START, "timestamp_type": 0, "value": value}
             for row, value in enumerate(values)
         ]
-        schema = pa.schema([RECORDS_SCHEMA.field(name) for name in ("topic_id", "partition", "offset", "timestamp", "value")])
+        schema = pa.schema([RECORDS_SCHEMA.field(name) for name in COLUMNS])
         frames.append(spark.createDataFrame(pa.Table.from_pylist(rows, schema)).coalesce(1))
     united = frames[0]
     for frame in frames[1:]:
