@@ -35,5 +35,6 @@ def test_the_document_has_keys_windows_and_exactness(capsys: pytest.CaptureFixtu
         "doc": "",
         "keys": ["city"],
         "window": "tumbling(hours=1)",
+        "keep": None,
         "measures": {"orders": "exact", "revenue": "exact", "largest": "exact"},
     }

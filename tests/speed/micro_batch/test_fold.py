@@ -73,7 +73,7 @@ def test_a_micro_batch_folds_every_view_in_one_job(spark: SparkSession, project:
     folded = fold_records(frame, TASK, views, spanning(*partitions), DedupWindow(0), workers=Workers())
     assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("one")) == 1
     assert folded.counts.to_json() == {
-        "events": 4, "quarantined": {"json": 1}, "holes": 0, "late": 0, "ahead": 0, "duplicates": 0, "conflicts": 0,
+        "events": 4, "quarantined": {"json": 1}, "holes": 0, "late": 0, "ahead": 0, "duplicates": 0, "conflicts": 0, "erased": 0,
         "others": 0, "further": 0, "off_calendar": 0, "skipped": 0, "rejected_events": 0, "rounded": 0,
     }  # fmt: skip
     assert [(row["shop"], row["n"], row["most"]) for row in answers(project, folded, "per_shop", "f2")] == [
