@@ -5,7 +5,7 @@ The rows of a table are records of a topic of their own, ROWS, which comes befor
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -45,7 +45,7 @@ class Adoption:
 
     table: str
     version: str
-    files: Mapping[str, str]
+    files: Mapping[str, str] = field(hash=False)
     end: Position
     rows: int
     archive_files: str
