@@ -29,7 +29,7 @@ EVER = FILES | {
     "definitions.py": FILES["definitions.py"].replace(b'identity=("id",)', b'identity=("id",), identity_spans="any_time"')
 }
 SALES = load_files(FILES).sources["sales"]
-COLUMNS = ("topic_id", "partition", "offset", "timestamp", "value")
+COLUMNS = ("topic_id", "partition", "offset", "timestamp", "timestamp_type", "value")
 SCHEMA = pa.schema([RECORDS_SCHEMA.field(name) for name in COLUMNS])
 
 VALUES = st.builds(sale, st.integers(0, 3), seconds=st.integers(0, 1), shop=st.sampled_from("ab"), amount=st.integers(0, 1))
@@ -47,7 +47,7 @@ def logs(draw: st.DrawFn) -> list[list[list[bytes]]]:
 
 
 def records(values: Sequence[bytes], partition: int, first: int) -> pa.Table:
-    rows = [("T", partition, first + row, START, value) for row, value in enumerate(values)]
+    rows = [("T", partition, first + row, START, 0, value) for row, value in enumerate(values)]
     return pa.Table.from_pylist([dict(zip(COLUMNS, row, strict=True)) for row in rows], SCHEMA)
 
 

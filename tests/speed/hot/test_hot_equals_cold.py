@@ -83,7 +83,7 @@ VIEWS = (minutes, shops, hops, visits, pairs, lasts, all_minutes, all_shops, all
 FILES = {"definitions.py": DEFINITIONS.encode(), "tandem.toml": b""}
 PROJECT = load_files(FILES)
 IN_ORDER = ("pairs", "lasts")
-COLUMNS = ("topic_id", "partition", "offset", "timestamp", "value")
+COLUMNS = ("topic_id", "partition", "offset", "timestamp", "timestamp_type", "value")
 SCHEMA = pa.schema([RECORDS_SCHEMA.field(name) for name in COLUMNS])
 
 ids = st.integers(0, 7)
@@ -156,7 +156,7 @@ class Played:
         found = []
         for partition, values_ in enumerate(self.log):
             low, high = start.get(("T", partition), 0), end.get(("T", partition), 0)
-            rows = [("T", partition, low + row, START, value) for row, value in enumerate(values_[low:high])]
+            rows = [("T", partition, low + row, START, 0, value) for row, value in enumerate(values_[low:high])]
             found.append(pa.Table.from_pylist([dict(zip(COLUMNS, row, strict=True)) for row in rows], SCHEMA))
         return found
 

@@ -22,7 +22,7 @@ from tandem.views.source.watermark import Newest
 from tests.speed.sales import START, project_files, sale
 
 TASK = Task(project_files(), "sales", {"per_minute": "f1", "per_shop": "f2"})
-COLUMNS = ("topic_id", "partition", "offset", "timestamp", "value")
+COLUMNS = ("topic_id", "partition", "offset", "timestamp", "timestamp_type", "value")
 NOTHING = Share([], 0, {}, 0, 0, 0, 0, 0, {}, [], None, {}, {}, to_ipc(SCHEMA.empty_table()))
 
 
