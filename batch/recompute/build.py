@@ -35,6 +35,7 @@ from tandem.ledger.publish.rates import RunRates
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.realtime.commit_files import paths_by_span
 from tandem.ledger.realtime.tiling import chain
+from tandem.views.dated import DatedView
 from tandem.views.fingerprint.additive import same_events
 from tandem.views.project.project import Project
 from tandem.views.source.watermark import Maxima
@@ -238,10 +239,11 @@ def commit(tables: Tables, version: NewVersion, built: Sequence[Built]) -> None:
 
 def _table(tables: Tables, version: NewVersion, name: str) -> DeltaTable:
     """The table of a view, created and claimed; a definition from a time on may add columns to it."""
-    schema = state_schema(version.definitions.views[name]).append(pa.field(VERSION, pa.int64()))
+    view = version.definitions.views[name]
+    schema = state_schema(view).append(pa.field(VERSION, pa.int64()))
     address = _address(tables, version, name)
     handle = delta_commits.make_table(tables, address, schema, partition_by=VERSION, bounded=WINDOW_COLUMNS)
-    return delta_tables.add_columns(handle, schema, tables.lease(address))
+    return delta_tables.add_columns(handle, schema, tables.lease(address)) if isinstance(view, DatedView) else handle
 
 
 def _address(tables: Tables, version: NewVersion, name: str) -> str:

@@ -128,6 +128,7 @@ def records(log: Sequence[Sequence[Told]], start: Position, end: Position) -> pa
             "partition": number,
             "offset": offset,
             "timestamp": one.stamp,
+            "timestamp_type": 0,
             "value": msgspec.json.encode({"id": one.id, "at": one.at.isoformat()}),
         }
         for (topic, number), values in zip(PARTITIONS, log, strict=True)
