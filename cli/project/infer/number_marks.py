@@ -49,7 +49,7 @@ def number_marks(rows: Sequence[Mapping[str, str]], nulls: Collection[str], deli
 
 def _columns_with(columns: Mapping[str, Collection[str]], decimal: str, thousands: str, delimiter: str) -> set[str]:
     """The columns of numbers with these signs; none if another number has the other sign, or all may be read in another way."""
-    point, group = re.escape(decimal), rf"[0-9]{{1,3}}(?:{re.escape(thousands)}[0-9]{{3}})+|" if thousands else ""
+    point, group = re.escape(decimal), rf"[1-9][0-9]{{0,2}}(?:{re.escape(thousands)}[0-9]{{3}})+|" if thousands else ""
     number = re.compile(rf"[+-]?(?:{group}[0-9]+|(?={point}))(?:{point}[0-9]+)?")
     other = re.compile(rf"[+-]?[0-9]*{re.escape(_OTHER[decimal])}[0-9]+")
     if any(other.fullmatch(text) and not number.fullmatch(text) for texts in columns.values() for text in texts):

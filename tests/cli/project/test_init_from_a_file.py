@@ -353,6 +353,7 @@ def test_decimal_commas_are_numbers_if_they_can_be_nothing_else(
         (";", ["555 123", "555 124"], "str", ""),  # perhaps of telephones
         (";", ["1,234", "5,678"], "str", ""),  # perhaps a fraction
         (";", ["1.234,50", "1,234.50"], "str", ""),
+        (";", ["1.234.567", "0.123"], "str", ""),  # a zero begins no group
     ],
 )
 def test_signs_between_groups_of_digits(

@@ -65,7 +65,7 @@ class NumberMarks:
         if not self.thousands:
             return number if self.decimal == "." else lambda text: number(text.translate(_SWAPPED))
         mark, point = re.escape(self.thousands), re.escape(self.decimal)
-        grouped = re.compile(rf"\s*[+-]?[0-9]{{1,3}}(?:{mark}[0-9]{{3}})+(?:{point}[0-9]*)?\s*", re.ASCII)
+        grouped = re.compile(rf"\s*[+-]?[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+(?:{point}[0-9]*)?\s*", re.ASCII)
 
         def value(text: str) -> Any:
             if self.thousands in text.strip():

@@ -316,7 +316,9 @@ def test_groups_of_three_digits_are_the_number_without_signs(price: Decimal, n: 
     assert (event["n"], event["price"], event["s"]) == (n, price, money)
 
 
-@pytest.mark.parametrize("text", ["1.23", "12.3456", "1234.567", ".123", "1..234", "1.234.", "1,234.567", "1.234e3", "1,2,3"])
+@pytest.mark.parametrize(
+    "text", ["1.23", "12.3456", "1234.567", ".123", "1..234", "1.234.", "1,234.567", "1.234e3", "1,2,3", "0.123", "-012.345"]
+)
 def test_a_sign_that_is_not_between_groups_of_three_digits_is_refused(text: str) -> None:
     source = replace(ROWS, decoder=csv(columns=COLUMNS, delimiter=";", decimal=",", thousands="."))
     assert reason(source, written(list((GOOD | {"price": text}).values()), delimiter=";")) == "invalid_value"
