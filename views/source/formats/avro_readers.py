@@ -14,6 +14,7 @@ from datetime import date, datetime, timedelta
 from decimal import Context, Decimal
 from functools import partial
 from itertools import groupby
+from math import log10
 from typing import Any, Final
 from uuid import UUID
 
@@ -212,7 +213,8 @@ def valid_decimal(schema: Mapping[str, Any]) -> bool:
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     if not (isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision and precision > 0):
         return False
-    return bool(schema["type"] != "fixed" or 10**precision <= 2 ** (8 * schema["size"] - 1))
+    # Not by powers: a schema may have a size or precision of any number of digits.
+    return bool(schema["type"] != "fixed" or precision <= log10(2) * (8 * schema["size"] - 1))
 
 
 def _union(schema: list[Any], reader: Callable[[Any], Read], refuse: Callable[[Any], Read]) -> Read:
@@ -393,7 +395,7 @@ def _decimal(scale: int, data: bytes) -> Decimal:
 def _date(days: int) -> date:
     try:
         return date.fromordinal(days + _DAYS_TO_1970)
-    except ValueError as error:
+    except (OverflowError, ValueError) as error:
         raise OverflowError(f"{days} days since 1970 are not in a year from 1 to 9999") from error
 
 

@@ -27,7 +27,9 @@ def canonical(schema: str | Mapping[str, Any] | list[Any], which: str) -> str:
     if not _has_records(parsed, names):
         raise DefinitionError(f"avro: {which} is not a record, whose fields have names, nor a union or an array with records")
     for name, named_type in names.items():
-        if _holds_itself(named_type, names, ()):
+        if (repeated := _repeated_member(named_type)) is not None:
+            raise DefinitionError(f"avro: {which}: record {name} has two fields {repeated!r}; give each field a name of its own")
+        if _holds_itself(named_type, names):
             raise DefinitionError(f"avro: {which}: every {name} contains itself, so no value ends")
     return json.dumps(_without(loaded, ("doc",)), sort_keys=True, separators=(",", ":"))
 
@@ -64,11 +66,26 @@ def _valid(schema: Any) -> Any:
     return inner if schema.get("logicalType") != "decimal" or valid_decimal(schema) else _without(inner, ("logicalType",))
 
 
-def _holds_itself(schema: Any, names: Mapping[str, Any], outer: tuple[str, ...]) -> bool:
-    one = {} if isinstance(schema, list) else resolved(schema, names)
-    if one.get("type") != "record":
-        return False
-    return one["name"] in outer or any(_holds_itself(part["type"], names, (*outer, one["name"])) for part in one["fields"])
+def _holds_itself(named_type: Mapping[str, Any], names: Mapping[str, Any]) -> bool:
+    """Whether a record has a field of its own type, or a record in it has, without a union between."""
+    left, visited = _member_types(named_type), set[str]()
+    while left:
+        item = left.pop()
+        record = {} if isinstance(item, list) else resolved(item, names)
+        if record.get("type") == "record" and record["name"] not in visited:  # a schema of n records may have 2**n paths
+            visited.add(record["name"])
+            left.extend(_member_types(record))
+    return named_type["name"] in visited
+
+
+def _member_types(named_type: Mapping[str, Any]) -> list[Any]:
+    return [member["type"] for member in named_type.get("fields", ())]
+
+
+def _repeated_member(named_type: Mapping[str, Any]) -> str | None:
+    """The first name that two fields of a record have."""
+    members = [member["name"] for member in named_type.get("fields", ())]
+    return next((name for name in members if members.count(name) > 1), None)
 
 
 def reader(

@@ -145,15 +145,21 @@ def item_text(part: Any) -> bytes:
     return part.value if isinstance(part, BrokenItem) else as_text(part)
 
 
-def takes_no_bytes(schema: Any, names: Mapping[str, Any], outer: tuple[str, ...] = ()) -> bool:
+def takes_no_bytes(schema: Any, names: Mapping[str, Any]) -> bool:
     """Whether no value of the schema has a byte."""
-    if isinstance(schema, list):
-        return False
-    schema = resolved(schema, names)
-    if schema["type"] == "record":
-        inner = (*outer, schema["name"])
-        return schema["name"] in outer or all(takes_no_bytes(field["type"], names, inner) for field in schema["fields"])
-    return bool(schema["type"] == "null" or (schema["type"] == "fixed" and schema["size"] == 0))
+    left, visited = [schema], set[str]()
+    while left:
+        item = left.pop()
+        if isinstance(item, list):
+            return False
+        item = resolved(item, names)
+        if item["type"] != "record":
+            if item["type"] != "null" and not (item["type"] == "fixed" and item["size"] == 0):
+                return False
+        elif item["name"] not in visited:  # a schema of n records may have 2**n paths
+            visited.add(item["name"])
+            left.extend(field["type"] for field in item["fields"])
+    return True
 
 
 def _begin_block(items: _Items, value: bytes, at: int, left: list[Any]) -> int:

@@ -205,11 +205,33 @@ def test_a_schema_that_does_not_give_what_the_event_type_needs_is_refused(schema
         ({"schema": {"type": "record"}}, "is not an Avro schema"),
         ({"schema": '"string"'}, "is not a record"),
         ({"schema": record(("next", "R"))}, "every R contains itself"),
+        ({"schema": record(("n", "long"), ("n", "string"))}, "record R has two fields 'n'"),
     ],
 )
 def test_schemas_that_mean_nothing_or_have_no_bound_are_refused(parameters: dict[str, Any], says: str) -> None:
     with pytest.raises(DefinitionError, match=says):
         avro(**parameters)
+
+
+class Only(Event):
+    """Its time alone."""
+
+    at: datetime
+
+
+def test_a_schema_of_many_paths_is_read_at_once() -> None:
+    """Each record has the one before twice: 2**60 paths lead to the first; and a number of bytes to which no power is raised."""
+    schema: dict[str, Any] = {"type": "record", "name": "R0", "fields": [{"name": "x", "type": "null"}]}
+    for n in range(1, 60):
+        fields = [{"name": "a", "type": schema}, {"name": "b", "type": f"R{n - 1}"}]
+        schema = {"type": "record", "name": f"R{n}", "fields": fields}
+    held: dict[str, Any] = {"type": "array", "items": schema}
+    huge = {"type": "fixed", "name": "Huge", "size": 10**13, "logicalType": "decimal", "precision": 10**12, "scale": 0}
+    decoder = avro(schema=record(("at", "string"), ("rest", held), ("other", ["null", huge])))
+    source = Source(topic="t", event=Only, event_time="at", decoder=decoder)
+    text = b"2026-11-01T00:00:00Z"
+    (event,) = decoded(source, bytes([2 * len(text)]) + text + b"\x06\x00\x00").events.to_pylist()
+    assert event["at"] == datetime(2026, 11, 1, tzinfo=UTC)
 
 
 def test_the_schemas_are_part_of_the_fingerprint_and_their_documentation_is_not() -> None:
