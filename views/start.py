@@ -6,6 +6,7 @@ never changes, so which records are before the start is a function of positions:
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -74,7 +75,8 @@ def normal_start(start: object, topics: Sequence[str]) -> datetime | str | Topic
             raise DefinitionError(f"start {start.isoformat()} has no zone: add one, such as tzinfo=UTC")
         return start
     if isinstance(start, tuple):
-        start = {topic: dict(offsets) for topic, offsets in start}
+        with suppress(TypeError, ValueError):  # a tuple in another form is refused below
+            start = {topic: dict(offsets) for topic, offsets in start}
     if not isinstance(start, Mapping) or not start:
         raise DefinitionError(f"start {start!r} is not {_FORMS}")
     if not any(isinstance(offsets, Mapping) for offsets in start.values()):

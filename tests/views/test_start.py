@@ -45,6 +45,8 @@ def ping(number: int) -> bytes:
         (datetime(2026, 11, 1), "pings", "start 2026-11-01T00:00:00 has no zone"),  # noqa: DTZ001  that is the fault
         ("yesterday", "pings", "start 'yesterday' is not a time with a zone, \"now\", or the first offsets"),
         ({}, "pings", "is not a time with a zone"),
+        ((0, 1200), "pings", "is not a time with a zone"),
+        (("pings",), "pings", "is not a time with a zone"),
         ({0: -1}, "pings", "is not first offsets by partition"),
         ({0: True}, "pings", "is not first offsets by partition"),
         ({0: 5}, ("a", "b"), "does not name topics: the source has a, b"),

@@ -80,7 +80,8 @@ class Csv:
     def __post_init__(self) -> None:
         """Check all of them."""
         for name, parts in self.join:
-            if not name or len(set(parts)) < max(2, len(parts)) or not all(isinstance(part, str) and part for part in parts):
+            named = all(isinstance(text, str) and text for text in (name, *parts))
+            if not named or len(set(parts)) < max(2, len(parts)):
                 raise DefinitionError(
                     f"csv: join {dict(self.join)!r} is not a name with at least two columns, such as {{'at': ('date', 'time')}}"
                 )
@@ -247,7 +248,9 @@ def tsv(
 
 def _joins(decoder: str, join: Mapping[str, Sequence[str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The columns by name, in one order: it is a part of fingerprints."""
-    if not isinstance(join, Mapping) or any(isinstance(parts, str) or not isinstance(parts, Sequence) for parts in join.values()):
+    if not isinstance(join, Mapping) or any(
+        not isinstance(name, str) or isinstance(parts, str) or not isinstance(parts, Sequence) for name, parts in join.items()
+    ):
         raise DefinitionError(f"{decoder}: join {join!r} is not a dict of names and columns, such as {{'at': ('date', 'time')}}")
     return tuple(sorted((name, tuple(parts)) for name, parts in join.items()))
 
