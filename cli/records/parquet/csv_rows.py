@@ -9,6 +9,7 @@ from uuid import UUID
 from tandem.cli.records.parquet.parquet_values import EncodeRow
 from tandem.views.errors import TandemError, listed
 from tandem.views.source.event import Field, event_fields
+from tandem.views.source.fields.time_reader import is_time
 from tandem.views.source.formats.csv import Csv
 from tandem.views.source.source import Source
 
@@ -29,7 +30,8 @@ def csv_encoder(source: Source, decoder: Csv, names: Sequence[str], file: str) -
     if further := next((name for name in names if name not in columns), None):
         raise TandemError(f"{file} has a column {further!r}, for which {decoder} has no place: drop it", code="file-unusable")
     fields = {field.key: field for field in event_fields(source.event)}
-    order = [(names.index(name), name, fields.get(name)) for name in columns]
+    joined = {part for _, parts in decoder.join for part in parts}
+    order = [(names.index(name), name, fields.get(name), name in joined) for name in columns]
     delimiter = decoder.delimiter
 
     def join_texts(texts: list[str], place: str) -> bytes:
@@ -42,27 +44,30 @@ def csv_encoder(source: Source, decoder: Csv, names: Sequence[str], file: str) -
         return row.encode()
 
     def encode(row: Sequence[Any], place: str) -> bytes:
-        return join_texts([_text(row[at], field, decoder, f"column {name!r} of {place}") for at, name, field in order], place)
+        texts = [_text(row[at], field, decoder, f"column {name!r} of {place}", part=part) for at, name, field, part in order]
+        return join_texts(texts, place)
 
     if not decoder.header:
         return b"", encode
     return join_texts([_enclose(name, decoder, f"a column's name in {file}") for name in names], file) + b"\n", encode
 
 
-def _text(value: Any, field: Field | None, decoder: Csv, place: str) -> str:
-    """The text of a value, from which the decoder reads the same value."""
+def _text(value: Any, field: Field | None, decoder: Csv, place: str, *, part: bool) -> str:
+    """The text of a value, from which the decoder reads the same value, also as a `part` of a column that `join` makes."""
+    is_read = field is not None or part
     takes_any = field is not None and field.type is str and not field.optional
     if value is None:
         null = decoder.null[0] if decoder.null else ""
-        if field is not None and (not decoder.null or (takes_any and (not decoder.escape or not null))):
+        if is_read and (not decoder.null or (takes_any and (not decoder.escape or not null))):
             raise TandemError(f"{place} is null, which {decoder} reads as a text: replace it", code="file-unusable")
         return null if decoder.escape else _enclose(null, decoder, place)
     text = _plain(value, place)
-    if decoder.decimal != "." and isinstance(value, float | Decimal):
+    # A time has a point before its fraction.
+    if decoder.decimal != "." and isinstance(value, float | Decimal) and not (field is not None and is_time(field)):
         text = text.replace(".", decoder.decimal)
     enclosed = _enclose(text, decoder, place)
-    is_null = field is not None and (enclosed if decoder.escape else text) in decoder.null
-    if is_null and not (takes_any and (not decoder.escape or not text)):
+    is_null = is_read and (enclosed if decoder.escape else text) in decoder.null
+    if is_null and (part or not (takes_any and (not decoder.escape or not text))):
         raise TandemError(f"{place} is {text!r}, which {decoder} reads as null: replace it", code="file-unusable")
     return enclosed
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tandem import Event, Scale, Source, csv, tsv
+from tandem import Epoch, Event, Scale, Source, csv, tsv
 from tandem.cli.records.file_values import file_values
 from tandem.views.arrow.python_values import array
 from tandem.views.decode import decode
@@ -158,6 +158,9 @@ ROW: dict[str, Any] = {
 }
 
 
+JOIN = {"both": ("name", "note")}
+
+
 @pytest.mark.parametrize(
     ("decoder", "row", "sentence"),
     [
@@ -171,6 +174,8 @@ ROW: dict[str, Any] = {
             "row 1 of {file}: tsv(header=True) has no row that begins with a byte order mark",
         ),
         (csv(header=True, quote=None), {"name": "a,b"}, "column 'name' of row 1 of {file} holds a delimiter or a line end"),
+        (csv(header=True, null=(), join=JOIN), {"note": None}, "column 'note' of row 1 of {file} is null, which csv("),
+        (csv(header=True, null=("NA",), join=JOIN), {"name": "NA"}, "column 'name' of row 1 of {file} is 'NA', which csv("),
         (csv(columns=("at", "name")), {}, '{file} has a column \'n\', for which csv(columns=("at", "name")) has no place'),
         (csv(columns=(*TYPES, "more")), {}, "{file} has no column 'more', which csv("),
     ],
@@ -180,6 +185,7 @@ def test_what_a_row_cannot_hold_ends_in_a_sentence(tmp_path: Path, decoder: Any,
         at: datetime
         name: str
         note: str | None = None
+        both: str | None = None
 
     file = write_rows(tmp_path / "f.parquet", [{**ROW, "note": "b", **row}])
     of = Source(topic="sales", event=Loose, event_time="at", decoder=decoder, name="sales")
@@ -210,3 +216,17 @@ def test_a_column_that_nobody_reads_decides_nothing(tmp_path: Path) -> None:
             sent = [value.value for value in values]
         decoded = decode(of, as_records(of, sent, topic_id="T", offsets=range(2), at=AT))
         assert (decoded.events["at"].to_pylist(), decoded.rejects.num_rows) == ([AT, AT], 0)
+
+
+def test_a_time_has_a_point_beside_decimal_commas(tmp_path: Path) -> None:
+    class Measured(Event):
+        at: Annotated[datetime, Epoch("s")]
+        ratio: float
+
+    pq.write_table(pa.table({"at": [AT.timestamp()], "ratio": [0.5]}), tmp_path / "f.parquet")
+    decoder = csv(header=True, delimiter=";", decimal=",")
+    of = Source(topic="sales", event=Measured, event_time="at", decoder=decoder, name="sales")
+    with file_values(of, tmp_path / "f.parquet") as values:
+        (sent,) = [value.value for value in values]
+    (event,) = decode(of, as_records(of, [sent], topic_id="T", offsets=range(1), at=AT)).events.to_pylist()
+    assert (event["at"], event["ratio"]) == (AT, 0.5)
