@@ -157,8 +157,8 @@ def _ranges(offsets: Iterable[tuple[str, int, int]]) -> Ranges:
 
 
 def _texts(text: str) -> tuple[str, ...]:
-    """The texts that an expression names as constants."""
-    return tuple(dict.fromkeys(_constants(syntax.parse(text))))
+    """The texts that an expression names as constants; not the empty text, which every file has."""
+    return tuple(dict.fromkeys(filter(None, _constants(syntax.parse(text)))))
 
 
 def _constants(tree: Any) -> Iterator[str]:

@@ -124,7 +124,7 @@ def _stream_columns(value: bytes) -> Iterator[pa.Array]:
     """The columns of an Arrow stream; none if the bytes are none."""
     try:
         table = pa.ipc.open_stream(value).read_all()
-    except pa.ArrowException:
+    except (OSError, pa.ArrowException):
         return
     for column in table.columns:
         yield from column.chunks

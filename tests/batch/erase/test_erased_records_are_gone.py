@@ -135,6 +135,18 @@ def test_a_quarantine_row_is_found(shop: Shop) -> None:
     assert not found.whole
 
 
+def test_a_proof_reads_records_that_only_begin_like_an_arrow_stream(shop: Shop) -> None:
+    """A producer can write any bytes, and a condition may name the empty text, which every file has."""
+    filled(shop, 800, 30)
+    shop.sell({0: [b"\xff\xff\xff\xff\x10\x00\x00\x00" + b"x" * 16]})
+    archive.run(shop.run("archive"), shop.project)
+    (done,) = erase.run(shop.run("forget"), "sales", selecting("shop = 'shop 1'"))
+    sales = shop.project().sources["sales"]
+    texts = find_records.where(sales, "id = '' OR id = 'nobody'").literals
+    assert texts == ("nobody",)
+    assert prove(shop.tables, done.erasure, texts).whole
+
+
 class Killed(Exception):
     """The process ends here."""
 
