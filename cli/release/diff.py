@@ -154,7 +154,7 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row that differs, for a person: keys and window, the values of both sides, and the reasons."""
+    """A row that differs, for a person: keys and window, the values of both sides, and the reasons. No key has a space."""
     side = {None: "both", "live": "only live", "release": "only new"}[row["only"]]
     values = ", ".join(
         f"{name} {cell(both['live'])} -> {cell(both['release'])}" if row["only"] is None else f"{name} {cell(both[row['only']])}"
@@ -162,7 +162,7 @@ def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
     )
     reasons = (" and " if row["certain"] else " or ").join(row["reasons"])
     place = {name: value for name, value in row["row"].items() if value is not None or name not in WINDOW_COLUMNS}
-    return {**place, "row of": side, "values": values, "reason": reasons}
+    return {**place, "row of": side, "its values": values, "its reason": reasons}
 
 
 def _markdown(document: Mapping[str, Any]) -> Iterator[str]:

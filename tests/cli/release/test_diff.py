@@ -1,14 +1,15 @@
 """`diff`: totals, the worst rows and their reasons, as text, JSON, Markdown; `promote` prints figures that `apply` recorded."""
 
 import json
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tandem.cli.__main__ import main
-from tests.serving.two_releases import applied, build, edited
-from tests.serving.world import World, hit, one_ready, position
+from tests.serving.two_releases import CHANGES, applied, build, edited
+from tests.serving.world import DEFINITIONS, World, hit, one_ready, position
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_totals_come_first_then_the_worst_rows(world: World, capsys: pytest.Capt
         "release 2 as if it were promoted now, beside the live release 1 (publication 2)",
         "view ever: 0 rows the same, 1 changed, 0 only live, 0 only release 2",
         "  reasons: 1 row new definition",
-        "  row of  values                                          reason",
+        "  row of  its values                                      its reason",
     ]
     assert "n 30 -> 27, bytes 5435 -> 5429, pages 30 -> 27" in lines[4]
     assert lines[5:8] == [
@@ -66,6 +67,21 @@ def test_markdown_shows_keys_as_they_are(world: World, capsys: pytest.CaptureFix
     assert "| ever | 0 | 1 | 0 | 0 |" in out
     assert "/01&#124;&#42;x&#42;" in out
     assert {line.count(" | ") for line in out.splitlines() if line.startswith("| /01")} == {5}
+
+
+def test_keys_named_like_other_columns_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    definitions = DEFINITIONS.replace('keys={"page": "page"}', 'keys={"reason": "page", "values": "bytes"}')
+    live = World(tmp_path, definitions=definitions)
+    live.append(0, hit("/broken", 4711))
+    live.trigger()
+    live.recompute(position(1))
+    build(applied(live, definitions.replace(*CHANGES["another measure"])), position(1))
+    for options in ([], ["--markdown"]):
+        code, out, _ = run(live, capsys, "diff", "2", "--view", "per_page", *options)
+        (row,) = [line for line in unescape(out).splitlines() if "largest" in line]
+        assert code == 0
+        assert all(text in row for text in ("/broken", "4711", "largest 4711 -> 4712", "new definition"))
+        assert row.count("4711") == 2, "as a key, and as a value"
 
 
 def test_what_cannot_be_compared_is_one_sentence(world: World, capsys: pytest.CaptureFixture[str]) -> None:
