@@ -21,6 +21,8 @@ _SUFFIXES: Final[Mapping[str, Kind]] = {
     ".jsonl": "json",
     ".ndjson": "json",
 }
+_RFC_4180: Final = {"header": "true", "enforceSchema": "false", "escape": '"', "multiLine": "true"}
+"""Texts in quotes may have line ends and quotes. With enforceSchema Spark would ignore the headers of all files but one."""
 CORRUPT: Final = "_corrupt_record"
 """The column with the text of a line that is not JSON."""
 
@@ -79,11 +81,12 @@ class HistoryTable:
         reader = session.read.format(self.kind).option("basePath", str(self.path))
         paths = [str(self.path / name) for name in files]
         if self.kind == "csv":
-            frame = reader.option("header", "true").load(paths)
+            frame = reader.options(**_RFC_4180).load(paths)
         elif self.kind == "json":
             frame = reader.option("prefersDecimal", "true").option("columnNameOfCorruptRecord", CORRUPT).load(paths)
         elif self.kind == "parquet":
-            frame = reader.load(paths)
+            # Else one file's columns are those of all: values of other columns would be lost.
+            frame = reader.option("mergeSchema", "true").load(paths)
         else:
             frame = session.read.format("delta").option("versionAsOf", self.version).load(str(self.path))
         frame = frame.withColumn("_file", sql.col("_metadata.file_path"))
