@@ -27,7 +27,7 @@ def canonical(schema: str | Mapping[str, Any] | list[Any], which: str) -> str:
     if not _has_records(parsed, names):
         raise DefinitionError(f"avro: {which} is not a record, whose fields have names, nor a union or an array with records")
     for name, named_type in names.items():
-        if (repeated := _repeated_member(named_type)) is not None:
+        if (repeated := _twin_member(named_type)) is not None:
             raise DefinitionError(f"avro: {which}: record {name} has two fields {repeated!r}; give each field a name of its own")
         if _holds_itself(named_type, names):
             raise DefinitionError(f"avro: {which}: every {name} contains itself, so no value ends")
@@ -82,7 +82,7 @@ def _member_types(named_type: Mapping[str, Any]) -> list[Any]:
     return [member["type"] for member in named_type.get("fields", ())]
 
 
-def _repeated_member(named_type: Mapping[str, Any]) -> str | None:
+def _twin_member(named_type: Mapping[str, Any]) -> str | None:
     """The first name that two fields of a record have."""
     members = [member["name"] for member in named_type.get("fields", ())]
     return next((name for name in members if members.count(name) > 1), None)
