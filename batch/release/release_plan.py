@@ -256,7 +256,7 @@ def missing_steps(change: Change, base: Publication) -> list[RecomputeStep]:
             steps.append(RecomputeStep(source, "full", LOG_START, cut, dict.fromkeys(views, ())))
         since = {name: start for name, start in continuation_starts(change).items() if name in of}
         for start in dict.fromkeys(since.values()):
-            parts = {name: base.views[name].parts for name in since if since[name] == start}
+            parts = {name: base.views[name].log_parts for name in since if since[name] == start}
             steps.append(RecomputeStep(source, "windows", LOG_START, cut, parts, windows=(start, time_of(LAST))))
     return steps
 
@@ -265,7 +265,7 @@ def continuation_starts(change: Change) -> dict[str, datetime]:
     """The views that continue the batch view of the live release for windows before a time, and the first window after it.
 
     Such a view counts those windows as the live release does, of the same events. What the live view rejected is not stored by
-    window, so a view that rejected events is folded whole.
+    window, so a view that rejected events is folded whole. So is one that now keeps windows for another time.
     """
     live, starts = change.live, dict[str, datetime]()
     for name, view in change.new.views.items():
@@ -276,7 +276,7 @@ def continuation_starts(change: Change) -> dict[str, datetime]:
             continue
         until, start = view.earlier[-1].until, pieces(view)[-1].start
         same = source_meaning(change.old.views[name].source) == source_meaning(view.source)
-        if start is None or not same or change.other_decoder(source):
+        if start is None or not same or change.other_decoder(source) or view.keep != change.old.views[name].keep:
             continue
         if fingerprint(before(view, until)) == fingerprint(before(change.old.views[name], until)):
             starts[name] = start

@@ -130,8 +130,10 @@ def _result(step: ErasureResult) -> dict[str, Any]:
 
 def _lines(planned: ErasurePlan, tables: Tables, topics: dict[str, str]) -> list[str]:
     records, name = planned.records, planned.source.name
+    start = f"records before the start of {name} have no event to select; a line of --ids selects them by position"
+    early = [] if planned.source.start is None else [start]
     if not records.ranges.length:
-        return [f"no record of {name} matches"]
+        return [f"no record of {name} matches", *early]
     names = ArchiveLedger(tables, name).topic_names()
     partitions = (
         f"  {names.get(topic, topic)}/{number}: {counted(_length(intervals), 'record')}"
@@ -150,7 +152,7 @@ def _lines(planned: ErasurePlan, tables: Tables, topics: dict[str, str]) -> list
     ]
     if planned.sources:
         lines.append(f"archived for other sources, too: {', '.join(planned.sources)}; forget the records there as well")
-    return [*lines, "nothing was changed; `--yes` erases"]
+    return [*lines, *early, "nothing was changed; `--yes` erases"]
 
 
 def _length(intervals: tuple[tuple[int, int], ...]) -> int:
@@ -212,7 +214,7 @@ def _proof(proof: ErasureProof) -> list[str]:
     texts = (
         f"{counted(proof.texts, 'text')} in {counted(proof.files, 'file')}: {counted(sum(proof.hits.values()), 'hit')}"
         if proof.texts
-        else "no text was searched: name the texts with --where or --ids"
+        else "no text was searched, so the counts alone are the proof; a text in --where, or a line of --ids, searches all files"
     )
     return [
         f"erasure {erasure.name} of {counted(erasure.ranges.length, 'record')}: {stage}",
