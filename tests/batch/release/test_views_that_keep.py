@@ -68,7 +68,7 @@ def test_of_definitions_from_a_time_on_the_newest_says_how_long_windows_stay(sho
 
     def assert_kept(live: Publication, log: Log) -> None:
         rows = answers(shop, live, "per_hour")
-        kept(shop, rows, dict(log), hours)
+        kept(shop, rows, {number: list(values) for number, values in log.items()}, hours)
         assert all((row["least"] is not None) == (datetime.fromisoformat(row["window_start"]) >= SECOND) for row in rows)
 
     assert_kept(promoted(shop), log)
