@@ -265,7 +265,7 @@ def continuation_starts(change: Change) -> dict[str, datetime]:
     """The views that continue the batch view of the live release for windows before a time, and the first window after it.
 
     Such a view counts those windows as the live release does, of the same events. What the live view rejected is not stored by
-    window, so a view that rejected events is folded whole. So is one that now keeps windows for another time.
+    window, so a view that rejected events is folded whole. So is a view that now keeps windows for another time.
     """
     live, starts = change.live, dict[str, datetime]()
     for name, view in change.new.views.items():

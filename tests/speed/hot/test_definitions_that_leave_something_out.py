@@ -21,7 +21,7 @@ from tandem.ledger.publish.releases import Releases
 from tandem.serving.read.outcome import given
 from tandem.serving.read.reader import Reader
 from tandem.speed.hot.follow import HotTailEnded
-from tandem.views.dated import DatedView, Piece
+from tandem.views.dated import DatedView
 from tandem.views.project.earlier_files import EarlierFiles
 from tandem.views.project.project import STARTS_FILE
 from tandem.views.start import StartPositions
@@ -173,12 +173,3 @@ class TestDefinitionsThatLeaveSomethingOut:
         assert isinstance(views["per_minute"], DatedView) == ("dated" in parts)
         (compared,) = sampled(layer.tables, live(layer), release, layer.project.sources["sales"], views, keys=5)
         assert (compared.keys, compared.differ) == (3, 0)
-
-
-def test_the_schedule_notices_late_events_that_the_newest_definition_counts(
-    layer: Layer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A planted bug: the definition of each event's arrival, not that of its window."""
-    monkeypatch.setattr(Piece, "events", lambda piece, events: events if piece.end is None else events.slice(0, 0))
-    with pytest.raises(AssertionError):
-        TestDefinitionsThatLeaveSomethingOut().test_every_layer_answers_as_the_oracle(layer, ("dated",), 0, monkeypatch)
