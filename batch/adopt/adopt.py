@@ -92,20 +92,15 @@ def run(batch: BatchRun, source: Source, request: AdoptRequest, *, write: Write 
     delta_commits.make_table(tables, tables.archive(name), RECORDS_SCHEMA, bounded=BOUNDED)
     ledger, adoptions = ArchiveLedger(tables, name), Adoptions(tables, name)
     ledger.claim()
-    topics = ledger.topic_names()
-    if topics and next(iter(topics)) != ROWS:
-        raise NotAdopted(
-            f"source {name!r} has already read topic '{next(iter(topics.values()))}', and history comes before it: adopt in a "
-            "new state folder, before `tandem up` and `tandem archive`"
-        )
+    if (late := refusal(ledger)) is not None:
+        raise NotAdopted(late)
     if ledger.unchecked() is not None or any(run.by != ADOPT for run in ledger.unwritten()):
         raise NotAdopted(f"an archive run of source {name!r} is incomplete; run `tandem archive`, then adopt again")
     ledger.name_topics({ROWS_NAME: ROWS}, at=batch.now())
     earlier = adoptions.every()
     if earlier:
         finish(batch, ledger, earlier[-1])
-    same = [adoption for adoption in earlier if adoption.table == str(table.path)]
-    files = table.newer_files({path: content for adoption in same for path, content in adoption.files.items()})
+    files = new_files(adoptions, table)
     if not files:
         return AdoptResult(table.version, 0, 0, seam)
     ends = {number: end for (_, number), end in (earlier[-1].end if earlier else LOG_START).items()}
@@ -121,6 +116,23 @@ def run(batch: BatchRun, source: Source, request: AdoptRequest, *, write: Write 
     adoptions.record(adoption)
     finish(batch, ledger, adoption)
     return AdoptResult(table.version, len(files), rows, seam)
+
+
+def refusal(ledger: ArchiveLedger) -> str | None:
+    """Why the source cannot adopt any more: history comes before its topics."""
+    topics = ledger.topic_names()
+    if not topics or next(iter(topics)) == ROWS:
+        return None
+    return (
+        f"source {ledger.source!r} has already read topic '{next(iter(topics.values()))}', and history comes before it: adopt in "
+        "a new state folder, before `tandem up` and `tandem archive`"
+    )
+
+
+def new_files(adoptions: Adoptions, table: HistoryTable) -> list[str]:
+    """The files of the table that were not adopted yet. Raises NotAdopted if an adopted file is gone or is another."""
+    same = [adoption for adoption in adoptions.every() if adoption.table == str(table.path)]
+    return table.newer_files({path: content for adoption in same for path, content in adoption.files.items()})
 
 
 def finish(batch: BatchRun, ledger: ArchiveLedger, adoption: Adoption) -> None:

@@ -45,7 +45,7 @@ def write_partition(task: RowTask, partition: int, batches: Iterable[pa.RecordBa
         end = at + _FILE_ROWS
         with TableFile(task.archive, RECORDS_SCHEMA, BOUNDED, in_log_order=True) as file:
             while group is not None and at < end:
-                file.write(_records(task, partition, at, group))
+                file.write(to_records(task.version, partition, at, group))
                 at += group.num_rows
                 group = next(groups, None)
         if file.written is not None:
@@ -54,13 +54,14 @@ def write_partition(task: RowTask, partition: int, batches: Iterable[pa.RecordBa
         yield pa.RecordBatch.from_pydict({"copied": pa.array([pickle.dumps(Copied(tuple(files), None))], pa.binary())})
 
 
-def _records(task: RowTask, partition: int, at: int, rows: pa.Table) -> pa.Table:
+def to_records(version: str, partition: int, at: int, rows: pa.Table) -> pa.Table:
+    """Rows of this version of a table as records of this partition, from offset `at` on."""
     number = rows.num_rows
     file = pc.cast(rows["file"].combine_chunks(), pa.string())
-    version = pa.scalar(f" version {task.version}" if task.version else "")
+    suffix = pa.scalar(f" version {version}" if version else "")
     names = pa.repeat(pa.scalar(HEADER), number)
     header = pa.StructArray.from_arrays(
-        [names, pc.binary_join_element_wise(file, version, "").cast(pa.binary())], fields=list(_HEADER_FIELDS)
+        [names, pc.binary_join_element_wise(file, suffix, "").cast(pa.binary())], fields=list(_HEADER_FIELDS)
     )
     columns = [
         pa.repeat(pa.scalar(ROWS), number),

@@ -1,12 +1,14 @@
 """`tandem adopt`: make the rows of a table the history of a source."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from tandem.batch.adopt import adopt
+from tandem.batch.adopt.plan_adoption import AdoptPlan, plan
 from tandem.cli.command.batch_run import batch_run
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.published_definitions import definitions
@@ -30,6 +32,9 @@ def run(
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="Refuse unless the source declares history_until at this time.")
     ] = None,
+    plan_: Annotated[
+        bool, typer.Option("--plan", help="Print what would be added, and both sides of the seam by day; write nothing.")
+    ] = False,
 ) -> Output:
     """Add the rows of TABLE to the archive of SOURCE, before all records of its topics in the order of the log.
 
@@ -40,18 +45,69 @@ def run(
     the source's identity. The command refuses a source without either. A later run adds the new files of the table, and
     refuses a table that changed files that were adopted. After a crash, run it again.
 
+    `--plan` decodes the first 10 000 rows, and compares as many from the log's first day on with the events that are archived.
+
     Then `tandem archive` decodes the rows. The broker is not needed.
     """
     settings = call.settings()
     chosen = source_of(definitions(call, Tables.of(settings)), source)
     request = adopt.AdoptRequest(from_, _expressions(map_ or ()), None if until is None else _time(until))
+    if plan_:
+        with batch_run(call, "adopt") as batch:
+            planned = plan(batch, chosen, request)
+        return Output(_document(chosen.name, planned), "\n".join(plan_lines(chosen.name, planned)))
     with batch_run(call, "adopt", copies=True) as batch:
         done = adopt.run(batch, chosen, request)
     document = {"source": source, "version": done.version, "files": done.files, "rows": done.rows, "seam": done.seam}
+    return Output(document, adoption_sentence(source, done))
+
+
+def adoption_sentence(source: str, done: adopt.AdoptResult) -> str:
+    """What an adoption added."""
     version = f" of version {done.version}" if done.version else ""
-    return Output(
-        document, f"{source}: {counted(done.rows, 'row')}{version} adopted from {counted(done.files, 'file')}; {done.seam}"
-    )
+    return f"{source}: {counted(done.rows, 'row')}{version} adopted from {counted(done.files, 'file')}; {done.seam}"
+
+
+def _document(source: str, planned: AdoptPlan) -> dict[str, Any]:
+    return {
+        "source": source,
+        "version": planned.version,
+        "files": planned.files,
+        "rows": planned.rows,
+        "seam": planned.seam,
+        "days": [{"day": side.day.isoformat(), "table": side.table, "log": side.log} for side in planned.days],
+        "log": planned.log,
+        "others": planned.others,
+        "sampled": planned.sampled,
+        "rejects": dict(planned.rejects),
+        "compared": planned.compared,
+        "duplicates": planned.duplicates,
+        "refusal": planned.refusal,
+    }
+
+
+def plan_lines(source: str, planned: AdoptPlan) -> Iterator[str]:
+    """The plan of an adoption as text."""
+    version = f" of version {planned.version}" if planned.version else ""
+    yield f"{source}: {counted(planned.files, 'new file')}{version} with {counted(planned.rows, 'row')}"
+    yield f"seam: {planned.seam}"
+    if planned.days:
+        yield f"{'day':<10}  {'table':>12}  {'log':>12}"
+    for side in planned.days:
+        yield f"{side.day.isoformat():<10}  {side.table:>12}  {'-' if side.log is None else side.log:>12}"
+    yield "log: no event is archived yet" if planned.log is None else f"log: {counted(planned.log, 'archived event')}"
+    if planned.others:
+        yield f"{counted(planned.others, 'row')} of the table would not count: the log has the events from history_until on"
+    if planned.sampled:
+        reasons = ", ".join(f"{reason} {number}" for reason, number in sorted(planned.rejects.items()))
+        rejects = f"{counted(sum(planned.rejects.values()), 'reject')} ({reasons})" if reasons else "no reject"
+        yield f"of the first {counted(planned.sampled, 'row')}: {rejects}"
+    if planned.duplicates is not None:
+        duplicates = counted(planned.duplicates, "duplicate")
+        yield f"of {counted(planned.compared, 'event')} of the table from the log's first day on: {duplicates} in the log"
+    if planned.refusal is not None:
+        yield f"`tandem adopt` would refuse: {planned.refusal}"
+    yield "nothing was written"
 
 
 def _expressions(texts: list[str] | tuple[str, ...]) -> dict[str, str]:

@@ -911,4 +911,11 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "else pa.repeat(pa.scalar(0).cast(field.type), answer.num_rows) for field in schema]",
         "test_a_late_event_counts_by_the_definition_of_its_window",
     ),
+    Mutant(
+        "row-on-both-sides-of-the-seam",
+        "an event at exactly the declared time counts as a row of the table, and again as a record of the log",
+        "return pc.less(times, until) if of_table else",
+        "return pc.less_equal(times, until) if of_table else",
+        "test_an_event_of_table_and_topic_counts_once_at_every_cut",
+    ),
 )
