@@ -72,7 +72,7 @@ def where(source: Source, text: str) -> RecordSelection:
 def of_ids(source: Source, lines: Sequence[str]) -> RecordSelection:
     """The events whose identity a line is, and the records whose TOPIC_ID/PARTITION:OFFSET a line is.
 
-    Raises NotForgotten if there is no line, or an identity of a source whose identity is not one field of text or an integer.
+    Raises NotForgotten without a line, and for an identity if the source's identity is not a single field of text or an integer.
     """
     if not lines:
         raise NotForgotten("--ids names a file without a line; a line is an identity, or TOPIC_ID/PARTITION:OFFSET")

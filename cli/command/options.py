@@ -1,5 +1,6 @@
-"""Options of several commands: those that allow views to be built from an incomplete log, and a release before it is live."""
+"""Options of several commands: those that allow views to be built from an incomplete log, a release before it is live, a time."""
 
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -7,6 +8,7 @@ import typer
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish.if_promoted import IfPromoted
+from tandem.views.errors import TandemError
 
 AcceptGap = Annotated[
     list[str] | None, typer.Option(metavar="NAME", help="Accept this named gap and count without its offsets; may be repeated.")
@@ -31,3 +33,16 @@ def release_of(settings: Settings, release: int | None) -> IfPromoted | None:
     asked = IfPromoted(Tables.of(settings), release, settings.keep.release_days)
     asked.newest()
     return asked
+
+
+def time_with_zone(option: str, text: str) -> datetime:
+    """The time that an option gives. Raises TandemError for a text without a zone, or of another form."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise TandemError(
+            f"invalid {option} {text!r}; expected a time with a zone, such as 2026-11-01T08:00:00Z", code="usage-invalid"
+        )
+    return time

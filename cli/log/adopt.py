@@ -1,7 +1,6 @@
 """`tandem adopt`: make the rows of a table the history of a source."""
 
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ from tandem.batch.adopt import adopt
 from tandem.batch.adopt.plan_adoption import AdoptPlan, plan
 from tandem.cli.command.batch_run import batch_run
 from tandem.cli.command.call import Call, Output
+from tandem.cli.command.options import time_with_zone
 from tandem.cli.command.published_definitions import definitions
 from tandem.cli.command.published_definitions import source as source_of
 from tandem.ledger.delta.addresses import Tables
@@ -51,7 +51,7 @@ def run(
     """
     settings = call.settings()
     chosen = source_of(definitions(call, Tables.of(settings)), source)
-    request = adopt.AdoptRequest(from_, _expressions(map_ or ()), None if until is None else _time(until))
+    request = adopt.AdoptRequest(from_, _expressions(map_ or ()), None if until is None else time_with_zone("--until", until))
     if plan_:
         with batch_run(call, "adopt") as batch:
             planned = plan(batch, chosen, request)
@@ -120,15 +120,3 @@ def _expressions(texts: list[str] | tuple[str, ...]) -> dict[str, str]:
             )
         expressions[name] = expression
     return expressions
-
-
-def _time(text: str) -> datetime:
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        time = None
-    if time is None or time.tzinfo is None:
-        raise TandemError(
-            f"invalid --until {text!r}; expected a time with a zone, such as 2026-11-01T00:00:00Z", code="usage-invalid"
-        )
-    return time

@@ -29,6 +29,7 @@ from typing import Annotated, Any, Protocol
 import typer
 
 from tandem.cli.command.call import Call, Output
+from tandem.cli.command.options import time_with_zone
 from tandem.cli.command.published_definitions import topic as topic_of
 from tandem.cli.command.signals import stopping
 from tandem.cli.command.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
@@ -253,12 +254,4 @@ def _time(text: str) -> datetime:
     """The time of a text with a zone; now without a text. Raises TandemError."""
     if not text:
         return datetime.now(UTC).replace(microsecond=0)
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        time = None
-    if time is None or time.tzinfo is None:
-        raise TandemError(
-            f"invalid --base {text!r}; expected a time with a zone, such as 2026-11-01T08:00:00Z", code="usage-invalid"
-        )
-    return time
+    return time_with_zone("--base", text)

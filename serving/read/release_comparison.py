@@ -1,7 +1,7 @@
 """Compare the answers of the live release and of another one, view by view, as both answer now.
 
 Each side is read once, at its own position. Where these differ, both are read once more at the newest position at which both have
-a commit's end: what differs there is no matter of events that one side alone counts so far.
+a commit's end. Both then count the same events, so a later event of one side cannot explain what still differs.
 """
 
 from collections.abc import Iterator, Sequence

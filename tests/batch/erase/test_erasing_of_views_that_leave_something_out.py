@@ -22,7 +22,7 @@ from tests.batch.shop import DEFINITIONS, Log, Shop, answers, assert_true, recor
 
 
 def recomputes(shop: Shop) -> list[Publication]:
-    """One that begins at the live cut, and one that decodes the archive again."""
+    """The publications of an incremental recompute, and of a full recompute that decodes the archive again."""
     requests = (RecomputeRequest(), RecomputeRequest(mode="full", raw=True))
     return [recompute.run(shop.run("recompute"), shop.project, request).publication for request in requests]
 

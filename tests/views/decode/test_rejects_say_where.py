@@ -1,4 +1,4 @@
-"""The reject of an item of a list or map names its field, and the one of a value of another type says what would read it."""
+"""The reject of an item of a list or map names its field; the reject of a value of another type names the type that reads it."""
 
 import json as plain
 from datetime import date, datetime

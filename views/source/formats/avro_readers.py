@@ -178,7 +178,7 @@ def whole_reader(read: Read, schema: Any, names: Mapping[str, Any]) -> Callable[
         except OverflowError as error:
             raise Reject("out_of_range", str(error)) from error
         except (IndexError, ValueError, struct.error) as error:
-            after(schema, names, value, 0)  # it says what no value of the schema has
+            after(schema, names, value, 0)  # raises Reject with the place at which the bytes leave the schema
             if isinstance(error, UnicodeDecodeError):
                 raise Reject("utf8", f"a string is not UTF-8: {error.reason}") from error
             raise Reject("format", f"not a value of its schema: {type(error).__name__}: {error}") from error

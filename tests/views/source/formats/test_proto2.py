@@ -57,7 +57,7 @@ def source(event: type[Event]) -> Source:
 
 
 def test_the_default_of_the_file_changes_nothing() -> None:
-    """Whether a field was sent can be seen, so the event type says what absence means."""
+    """A message records which fields its sender set, so the event type decides what an absent field means."""
     assert Sent(at=AT, id=7).pieces == 1  # what other readers show
     assert reason(source(Plain), Sent(at=AT, id=7).SerializeToString()) == "missing_field"
     row = event(Defaults, Sent(at=AT, id=7).SerializeToString())
