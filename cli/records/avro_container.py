@@ -14,8 +14,8 @@ from tandem.cli.records.bundles import BundledValue, lists
 from tandem.views.errors import TandemError
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.formats.avro import Avro
-from tandem.views.source.formats.avro_records import parsed_schema
-from tandem.views.source.formats.avro_skip import after
+from tandem.views.source.formats.avro_format.records import parsed_schema
+from tandem.views.source.formats.avro_format.skip import after
 
 _MEANING: Final = frozenset(("type", "name", "fields", "symbols", "items", "values", "size", "logicalType", "precision", "scale"))
 """The keys of a schema that decide what its bytes mean."""

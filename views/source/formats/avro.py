@@ -29,7 +29,7 @@ from tandem.views.source.event import Event, Field
 from tandem.views.source.fields.named_fields import builder, fields_to_unnest, item_values, named_fields
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.format import Listed, NestedFormat, Parse, Unnest
-from tandem.views.source.formats.avro_skip import build_item, item_text
+from tandem.views.source.formats.avro_format.skip import build_item, item_text
 from tandem.views.source.formats.schema_registry import FromRegistry, Kind, SchemaFrame, check_address
 
 Schema = str | Mapping[str, Any] | list[Any]
@@ -63,7 +63,7 @@ class Avro:
         self, event: type[Event], *, listed: bool, fields: tuple[Field, ...] = ()
     ) -> tuple[Callable[[bytes], Any], Callable[[Any], Any]]:
         """The function from one value to the values of a record by name, or to a list of those; then the one to the event."""
-        from tandem.views.source.formats.avro_records import reader  # noqa: PLC0415 - few projects need fastavro
+        from tandem.views.source.formats.avro_format.records import reader  # noqa: PLC0415 - few projects need fastavro
 
         build = builder(event)  # the readers have read the texts
         if isinstance(self.schemas, str):
@@ -96,7 +96,7 @@ class AvroFromRegistry(FromRegistry):
 
     def format_of(self, text: str, frame: SchemaFrame) -> Avro:
         """The decoder of one schema."""
-        from tandem.views.source.formats.avro_records import canonical  # noqa: PLC0415 - few projects need fastavro
+        from tandem.views.source.formats.avro_format.records import canonical  # noqa: PLC0415 - few projects need fastavro
 
         return Avro(canonical(text, f"schema {frame.id}"))
 
@@ -116,7 +116,7 @@ def avro(
     These are the schemas of the `registry` at an address, or `schemas`. A schema is a JSON text or the parsed JSON. It is a
     record, or a union with records; with `max_events_per_record` an array of them.
     """
-    from tandem.views.source.formats.avro_records import canonical  # noqa: PLC0415 - few projects need fastavro
+    from tandem.views.source.formats.avro_format.records import canonical  # noqa: PLC0415 - few projects need fastavro
 
     if [schema, schemas, registry].count(None) != 2:
         raise DefinitionError(

@@ -10,8 +10,9 @@ from tandem.views.errors import DefinitionError
 from tandem.views.source.event import Event, Field
 from tandem.views.source.fields.named_fields import named_fields
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.formats.avro_readers import AvroReaders, items_reader, valid_decimal, whole_reader
-from tandem.views.source.formats.avro_skip import BrokenItem, each_item, resolved, takes_no_bytes
+from tandem.views.source.formats.avro_format.logical_types import valid_decimal
+from tandem.views.source.formats.avro_format.readers import AvroReaders, items_reader, whole_reader
+from tandem.views.source.formats.avro_format.skip import BrokenItem, each_item, resolved, takes_no_bytes
 
 
 def canonical(schema: str | Mapping[str, Any] | list[Any], which: str) -> str:
