@@ -1,20 +1,23 @@
-"""Progress of a command's Spark tasks on stderr: a bar on a terminal, elsewhere a line at intervals."""
+"""Progress of a command's Spark tasks on stderr: a bar on a terminal, elsewhere a line at intervals.
+
+The figures are those of Spark's status store, which the driver keeps with the web page off too: tasks and records of the running
+stages. Spark counts a task's records when the task ends, and every 10 s before that.
+"""
 
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Final
 
-from pyspark import StatusTracker
 from pyspark.sql import SparkSession
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tandem.cli.command.call import Call
 from tandem.infra.spark.errors import SPARK_ERRORS
-from tandem.views.counted import remaining_time, share
+from tandem.views.counted import counted, remaining_time, share
 
 _LOOK_S: Final = 0.3
 _LINE_S: Final = 15.0
@@ -23,28 +26,22 @@ _BAR_COLUMNS: Final = 20
 
 @dataclass(frozen=True)
 class Tasks:
-    """`done` of the `total` tasks of the running stages are done; `stages` are their numbers."""
+    """`done` of the `total` tasks of the running stages are done and read `records`, in the seconds since the stages began."""
 
     done: int = 0
     total: int = 0
-    stages: tuple[int, ...] = ()
+    records: int = 0
+    seconds: float = field(default=0.0, compare=False)
 
-
-@dataclass
-class _StageClock:
-    """When the running stages began, so that the time left is of them alone."""
-
-    now: Callable[[], float]
-    stages: tuple[int, ...] = ()
-    begun: float = 0.0
-
-    def sentence(self, tasks: Tasks) -> str:
-        """The tasks of the stages, the share that is done, and the time left."""
-        if tasks.stages != self.stages:
-            self.stages, self.begun = tasks.stages, self.now()
-        parts = [f"{tasks.done} of {tasks.total} tasks of this stage", share(tasks.done, tasks.total)]
-        if tasks.done:
-            parts.append(remaining_time(self.now() - self.begun, tasks.done, tasks.total))
+    def sentence(self) -> str:
+        """The tasks, the share that is done, the records with their rate, and the time left."""
+        parts = [f"{self.done} of {self.total} tasks of this stage", share(self.done, self.total)]
+        if self.records:
+            parts.append(counted(self.records, "record"))
+        if self.records and self.seconds:
+            parts.append(f"{self.records / self.seconds:.0f} a second")
+        if self.done:
+            parts.append(remaining_time(self.seconds, self.done, self.total))
         return ", ".join(parts)
 
 
@@ -55,9 +52,8 @@ def progress(call: Call) -> Iterator[Callable[[SparkSession], None]]:
     threads: list[Thread] = []
 
     def watch(session: SparkSession) -> None:
-        tracker = session.sparkContext.statusTracker()
         show = _bar if sys.stderr.isatty() else _say
-        threads.append(Thread(target=show, args=(call, lambda: tasks(tracker), ended), daemon=True))
+        threads.append(Thread(target=show, args=(call, lambda: tasks(session), ended), daemon=True))
         threads[-1].start()
 
     try:
@@ -68,32 +64,39 @@ def progress(call: Call) -> Iterator[Callable[[SparkSession], None]]:
             thread.join()
 
 
-def tasks(tracker: StatusTracker) -> Tasks:
+def tasks(session: SparkSession) -> Tasks:
     """The progress of the running stages; none for a session that has ended."""
     try:
-        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        running = session.sparkContext._jsc.sc().statusStore().activeStages()  # noqa: SLF001 - the only way to records of tasks
+        stages = [running.apply(place) for place in range(running.size())]
+        return Tasks(
+            sum(stage.numCompleteTasks() for stage in stages),
+            sum(stage.numTasks() for stage in stages),
+            sum(stage.inputRecords() + stage.shuffleReadRecords() for stage in stages),
+            max((_seconds_since(stage.submissionTime().get().getTime()) for stage in stages), default=0.0),
+        )
     except SPARK_ERRORS:
         return Tasks()
-    known = [stage for stage in stages if stage is not None]
-    numbers = tuple(sorted(stage.stageId for stage in known))
-    return Tasks(sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known), numbers)
+
+
+def _seconds_since(milliseconds: int) -> float:
+    return max(0.0, time.time() - milliseconds / 1000)
 
 
 def _bar(call: Call, look: Callable[[], Tasks], ended: Event) -> None:
-    clock = _StageClock(time.monotonic)
     columns = (BarColumn(_BAR_COLUMNS), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=call.console(), transient=True) as shown:
         bar = shown.add_task("", total=None)
         while not ended.wait(_LOOK_S):
             now = look()
-            text = clock.sentence(now) if now.total else ""
+            text = now.sentence() if now.total else ""
             shown.update(bar, completed=now.done, total=now.total or None, description=text)
 
 
 def _say(call: Call, look: Callable[[], Tasks], ended: Event) -> None:
-    clock, said = _StageClock(time.monotonic), Tasks()
+    said = Tasks()
     while not ended.wait(_LINE_S):
         now = look()
         if now.total and now != said:
-            call.say(clock.sentence(now))
+            call.say(now.sentence())
             said = now
