@@ -5,11 +5,11 @@ is run again. A server reads the new publication at its next poll.
 """
 
 import json
-from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+from deltalake import DeltaTable
 
 from tandem.batch.erase.remove_rows import log_tables
 from tandem.batch.maintain.maintain import expire_versions
@@ -17,8 +17,8 @@ from tandem.batch.runtime import scratch
 from tandem.batch.runtime.session import BatchRun
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.errors import Conflict
-from tandem.ledger.delta.journal import Journal
+from tandem.ledger.delta.journal import Journal, JournalSnapshot
+from tandem.ledger.delta.retries import commit_again
 from tandem.ledger.delta.vacuum import Freed, vacuum
 from tandem.ledger.log.erasures import Erasure
 from tandem.ledger.log.positions import Position
@@ -89,37 +89,40 @@ def _delete_commits(tables: Tables, release: int, source: str, below: Position |
     Each commit of the table is conditional on its version: the speed layer, which writes it, tries again and continues.
     """
     handle = delta_tables.open_table(tables, tables.realtime(release, source))
-    while handle is not None:
+    if handle is None:
+        return Freed()
+
+    def attempt(handle: DeltaTable) -> DeltaTable:
         spans = read_spans(handle, {})
         counted = {path: span for path, span in spans.items() if not span.mark}
         old = [path for path, span in counted.items() if below is None or span.end.at_or_below(below)]
-        if not old:
-            return vacuum(handle, hours=0)
-        ends = [spans[path].end for path in old]
-        last = below if below is not None else max(ends, key=lambda end: sum(offset for _, offset in end.offsets))
-        left = [span for path, span in spans.items() if path not in old]
-        epoch = max(span.epoch for span in spans.values())
-        mark = Commit(last, last, epoch, "cut", by=by, at=at)
-        with suppress(Conflict):
+        if old:
+            ends = [spans[path].end for path in old]
+            last = below if below is not None else max(ends, key=lambda end: sum(offset for _, offset in end.offsets))
+            left = [span for path, span in spans.items() if path not in old]
+            epoch = max(span.epoch for span in spans.values())
+            mark = Commit(last, last, epoch, "cut", by=by, at=at)
             delta_tables.conditional_replace(handle, old, [] if left and boundary(left, last) else [to_rows(mark, handle)], at=at)
-        handle = delta_tables.reopen(handle)
-    return Freed()
+        return delta_tables.reopen(handle)
+
+    return vacuum(commit_again(handle, attempt), hours=0)
 
 
 def _drop_examples(journal: Journal, column: str, *, at: datetime) -> Freed:
     """Write a journal's rows again without the rows of views that they show as examples, and delete its old files."""
-    while (handle := journal.read().handle) is not None:
-        rows = journal.read().rows()
+    snapshot = journal.read()
+    if snapshot.handle is None or not snapshot.rows():
+        return Freed()
+
+    def attempt(handle: DeltaTable) -> DeltaTable:
+        rows = JournalSnapshot(handle).rows()
         cleared = [{**row, column: json.dumps(_without_examples(json.loads(row[column])))} for row in rows]
-        if cleared == rows or not rows:
-            return vacuum(handle, hours=0)
-        try:
-            old = delta_tables.files(handle)
-            whole = pa.Table.from_pylist([dict(row) for row in cleared], journal.schema)
-            delta_tables.conditional_replace(handle, old, [whole], at=at, bounds="number")
-        except Conflict:
-            continue
-    return Freed()
+        if cleared != rows:
+            whole = pa.Table.from_pylist(cleared, journal.schema)
+            delta_tables.conditional_replace(handle, list(delta_tables.files(handle)), [whole], at=at, bounds="number")
+        return delta_tables.reopen(handle)
+
+    return vacuum(commit_again(snapshot.handle, attempt), hours=0)
 
 
 def _without_examples(document: Any) -> Any:

@@ -1,13 +1,14 @@
 """Find the records to erase: those with an event for which a condition holds, or with one of the given identities."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from tandem.batch.erase.searched_texts import SearchedTexts, texts_of
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.files.file_ranges import EVENTS, EVERY_OFFSET, PositionColumns, log_table
 from tandem.ledger.files.rows_at import may_hold, rows_at
@@ -15,10 +16,10 @@ from tandem.ledger.files.scan import scan
 from tandem.ledger.files.splits import Slice
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START, ranges
+from tandem.views.counted import counted
 from tandem.views.errors import DefinitionError, TandemError
-from tandem.views.source.offset_ranges import EMPTY, Partition, Ranges
+from tandem.views.source.offset_ranges import Partition, Ranges
 from tandem.views.source.source import Source, events_schema
-from tandem.views.sql import syntax
 from tandem.views.sql.engine import query, quoted
 from tandem.views.sql.expressions import bind_expression
 from tandem.views.sql.syntax import enclosed
@@ -37,15 +38,20 @@ class NotForgotten(TandemError, code="forget-impossible"):
 class RecordSelection:
     """Which events to erase: those for which `condition` holds (SQL over the source's events), or of one of the `ids`.
 
-    `places` are positions of records that are erased whatever they decode to. `literals` are the texts that the condition or the
-    ids name, with which `--prove` searches.
+    `places` are positions, by line, of records that are erased whatever they decode to. A line with `/` and `:` may be both an
+    identity and a position. `texts` are those of the condition.
     """
 
     condition: str
     fields: tuple[str, ...]
     ids: tuple[str, ...] = ()
-    places: Ranges = EMPTY
-    literals: tuple[str, ...] = field(default=())
+    places: Mapping[str, tuple[Partition, int]] = field(default_factory=dict, hash=False)
+    texts: SearchedTexts = field(default_factory=SearchedTexts)
+
+    def search_texts(self, topics: Container[str]) -> SearchedTexts:
+        """The texts with which `--prove` searches: a line that names an archived topic is a position, which no file has."""
+        ids = (line for line in self.ids if line not in self.places or self.places[line][0][0] not in topics)
+        return replace(self.texts, searched=(*self.texts.searched, *ids))
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ def where(source: Source, text: str) -> RecordSelection:
         raise NotForgotten(f"--where: {text!r} {error}") from error
     if bound.type.kind != "boolean":
         raise NotForgotten(f"--where: {text!r} is of type {bound.type.sql}; a condition is BOOLEAN, such as \"reader = 'r17'\"")
-    return RecordSelection(enclosed(text), tuple(sorted(bound.fields)), literals=_texts(text))
+    return RecordSelection(enclosed(text), tuple(sorted(bound.fields)), texts=texts_of(text, fields))
 
 
 def of_ids(source: Source, lines: Sequence[str]) -> RecordSelection:
@@ -76,44 +82,81 @@ def of_ids(source: Source, lines: Sequence[str]) -> RecordSelection:
     """
     if not lines:
         raise NotForgotten("--ids names a file without a line; a line is an identity, or TOPIC_ID/PARTITION:OFFSET")
-    places = [match for match in map(_PLACE.fullmatch, lines) if match is not None]
-    ids = tuple(line for line in lines if _PLACE.fullmatch(line) is None)
-    identity = [name for name in source.identity if name in events_schema(source).names]
-    kinds = [events_schema(source).field(name).type for name in identity]
-    plain = len(source.identity) == 1 and all(pa.types.is_string(kind) or pa.types.is_integer(kind) for kind in kinds)
-    if ids and not (plain and identity):
-        raise NotForgotten(
-            f"--ids: the identity of source {source.name!r} is not one field of text or an integer, so a line can only "
-            "be TOPIC_ID/PARTITION:OFFSET; select other records with --where"
-        )
-    offsets = {(match["topic"], int(match["partition"]), int(match["offset"])) for match in places}
-    condition = f"CAST({quoted(identity[0])} AS VARCHAR) IN (SELECT id FROM {_IDS})" if ids else "false"
-    return RecordSelection(condition, tuple(identity) if ids else (), ids, _ranges(offsets), ids)
+    matches = {line: match for line in lines if (match := _PLACE.fullmatch(line)) is not None}
+    places = {line: ((match["topic"], int(match["partition"])), int(match["offset"])) for line, match in matches.items()}
+    fields = events_schema(source)
+    kinds = [fields.field(name).type for name in source.identity if name in fields.names]
+    plain = len(source.identity) == 1 and [kind for kind in kinds if pa.types.is_string(kind) or pa.types.is_integer(kind)]
+    if not plain:
+        if len(places) < len(set(lines)):
+            raise NotForgotten(
+                f"--ids: the identity of source {source.name!r} is not one field of text or an integer, so a line can only "
+                "be TOPIC_ID/PARTITION:OFFSET; select other records with --where"
+            )
+        return RecordSelection("false", (), (), places)
+    # A number is never written like a position.
+    ids = tuple(line for line in lines if line not in places or pa.types.is_string(plain[0]))
+    return RecordSelection(f"{_id_of(source.identity[0])} IN (SELECT id FROM {_IDS})", source.identity, ids, places)
 
 
 def find_records(tables: Tables, source: Source, decoder: str, selection: RecordSelection) -> FoundRecords:
-    """Search the archived events below the archive's end, in bounded pieces. Raises NotForgotten for an unknown position."""
+    """Search the archived events below the archive's end, in bounded pieces.
+
+    Raises NotForgotten for a line that is neither the position of an archived record nor the identity of an event, or both.
+    """
     ledger = ArchiveLedger(tables, source.name)
     covered = ranges(LOG_START, ledger.end(decoder), ledger.firsts())
-    if outside := selection.places.without(covered).length:
-        raise NotForgotten(
-            f"--ids names {outside} positions that the archive of source {source.name!r} does not cover; expected "
-            "TOPIC_ID/PARTITION:OFFSET, as `tandem quarantine` prints it"
-        )
     there = log_table(tables, tables.events(source.name, decoder), EVENTS)
     part = Slice(covered, tuple(file.path for file in there.files), 0)
-    places = ", ".join(map(quoted, EVENTS.names))
-    ids = {_IDS: pa.table({"id": pa.array(selection.ids, pa.string())})} if selection.ids else {}
+    names = ", ".join(map(quoted, EVENTS.names))
+    ids = {_IDS: pa.table({"id": pa.array(selection.ids, pa.string())})}
+    either = [line for line in selection.ids if line in selection.places]
+    identities: set[str] = set()
     by_partition: dict[Partition, list[Any]] = {}
     selected = 0
     columns = list(dict.fromkeys((*EVENTS.names, *selection.fields)))
     for rows in scan(there.place, part, EVENTS, columns, rows=_SCAN_ROWS):
-        matching = query(f"SELECT {places} FROM {_ROWS} WHERE {selection.condition}", {_ROWS: rows, **ids})
+        matching = query(f"SELECT {names} FROM {_ROWS} WHERE {selection.condition}", {_ROWS: rows, **ids})
         selected += matching.num_rows
         _collect(by_partition, matching, EVENTS)
+        if either and matching.num_rows:
+            values = query(
+                f"SELECT {_id_of(source.identity[0])} id FROM {_ROWS} WHERE {selection.condition}", {_ROWS: rows, **ids}
+            )
+            identities.update(values["id"].to_pylist())
     matched = _coalesce(by_partition)
-    whole = EMPTY.union(matched, selection.places.without(matched))
+    places = _positions(source, selection, covered, identities)
+    whole = matched.union(places.without(matched))
     return FoundRecords(whole, selected, events_at(tables, source.name, decoder, whole) - selected)
+
+
+def _positions(source: Source, selection: RecordSelection, covered: Ranges, identities: Container[str]) -> Ranges:
+    """The positions that lines name. Raises NotForgotten for a line that is neither a position nor an identity, or both."""
+    inside = dict(covered.intervals)
+    archived = {
+        line: place
+        for line, place in selection.places.items()
+        if any(start <= place[1] < end for start, end in inside.get(place[0], ()))
+    }
+    if both := sum(line in identities for line in archived):
+        raise NotForgotten(
+            f"--ids: {counted(both, 'line')} of the file can be the position of a record or the identity of an event; erase the "
+            f"events first, with --where \"{source.identity[0]} = '...'\""
+        )
+    if neither := sum(line not in identities for line in selection.places.keys() - archived.keys()):
+        raise NotForgotten(
+            f"--ids names {neither} positions that the archive of source {source.name!r} does not cover; expected "
+            "TOPIC_ID/PARTITION:OFFSET, as `tandem quarantine` prints it, or the identity of an event"
+        )
+    by_partition: dict[Partition, list[Any]] = {}
+    for partition, offset in archived.values():
+        by_partition.setdefault(partition, []).append(np.array([offset]))
+    return _coalesce(by_partition)
+
+
+def _id_of(name: str) -> str:
+    """An identity as a line has it, as SQL."""
+    return f"CAST({quoted(name)} AS VARCHAR)"
 
 
 def events_at(tables: Tables, source: str, decoder: str, places: Ranges) -> int:
@@ -147,21 +190,3 @@ def _coalesce(by_partition: Mapping[Partition, Sequence[Any]]) -> Ranges:
         starts, ends = offsets[[0, *(breaks + 1)]], offsets[[*breaks, len(offsets) - 1]] + 1
         document.setdefault(topic, {})[str(number)] = [list(pair) for pair in zip(starts.tolist(), ends.tolist(), strict=True)]
     return Ranges.from_json(document)
-
-
-def _ranges(offsets: Iterable[tuple[str, int, int]]) -> Ranges:
-    by_partition: dict[Partition, list[Any]] = {}
-    for topic, number, offset in offsets:
-        by_partition.setdefault((topic, number), []).append(np.array([offset]))
-    return _coalesce(by_partition)
-
-
-def _texts(text: str) -> tuple[str, ...]:
-    """The texts that an expression names as constants; not the empty text, which every file has."""
-    return tuple(dict.fromkeys(filter(None, _constants(syntax.parse(text)))))
-
-
-def _constants(tree: Any) -> Iterator[str]:
-    for node in syntax.nodes(tree):
-        if node["class"] == "CONSTANT" and node["literal"]["kind"] == "STRING":
-            yield node["literal"]["text"]

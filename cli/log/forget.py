@@ -1,6 +1,6 @@
 """`tandem forget`: erase records from archive, views and all files, and prove it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,6 +10,7 @@ from tandem.batch.erase import erase, find_records
 from tandem.batch.erase.erase import ErasurePlan, ErasureResult
 from tandem.batch.erase.find_records import NotForgotten, RecordSelection
 from tandem.batch.erase.prove import ErasureProof, prove
+from tandem.batch.erase.searched_texts import SearchedTexts
 from tandem.cli.command.batch_run import batch_run
 from tandem.cli.command.call import UNHEALTHY, Call, Output
 from tandem.cli.command.published_definitions import definitions
@@ -51,14 +52,18 @@ def run(
     * The positions stay and are counted as erased, so that answers stay exact. Neither condition nor ids are stored.
     * One publication counts without the records. Earlier publications and standing releases are retired, and their files deleted.
     * The topic keeps its records until its retention deletes them; folders that `tandem export` wrote keep them, too.
+    * A line of `--ids` is a position if the archive has it, else an identity; if it can be both, the command refuses it.
     * If the command is interrupted, run it again, or with `--finish`: it first finishes every erasure of SOURCE.
 
     `--prove ERASURE` counts what the tables have at the erased positions, and searches all files for the texts in `--where` or
-    the lines of `--ids`: as bytes, and in the decoded pages of Parquet files. It exits with 3 if anything is left.
+    the lines of `--ids`: as bytes, and in the decoded pages of Parquet files. It exits with 3 if anything is left. A text can be
+    searched if the condition compares a field with it by `=` or IN; of a LIKE pattern the longest fixed part is searched.
     """
     tables = Tables.of(call.settings())
     if (where is None) == (ids is None) and not (finish or (proof and where is None)):
         raise TandemError("name the records with either --where or --ids", code="usage-invalid")
+    if proof is not None and yes:
+        raise TandemError("--prove erases nothing: it cannot be combined with --yes", code="usage-invalid")
     if finish and (where is not None or ids is not None or proof is not None):
         raise TandemError(
             "--finish selects no records: it cannot be combined with --where, --ids or --prove", code="usage-invalid"
@@ -193,7 +198,9 @@ def _prove(call: Call, tables: Tables, source: str, name: str, select: Callable[
     erasure = Erasures(tables).load(name)
     if erasure.source != source:
         raise TandemError(f"erasure {name} is of source {erasure.source!r}, not of {source!r}", code="usage-invalid")
-    proof = prove(tables, erasure, () if select is None else select(chosen).literals)
+    topics = ArchiveLedger(tables, source).topic_names()
+    texts = SearchedTexts() if select is None else select(chosen).search_texts(topics)
+    proof = prove(tables, erasure, texts.searched)
     document = {
         "erasure": name,
         "stage": erasure.stage,
@@ -202,13 +209,14 @@ def _prove(call: Call, tables: Tables, source: str, name: str, select: Callable[
         "rows": dict(proof.rows),
         "files": proof.files,
         "texts": proof.texts,
+        "unsearched": list(texts.unsearched),
         "hits": dict(proof.hits),
         "proved": proof.whole,
     }
-    return Output(document, "\n".join(_proof(proof)), 0 if proof.whole else UNHEALTHY)
+    return Output(document, "\n".join(_proof(proof, texts.unsearched)), 0 if proof.whole else UNHEALTHY)
 
 
-def _proof(proof: ErasureProof) -> list[str]:
+def _proof(proof: ErasureProof, unsearched: Sequence[str]) -> list[str]:
     erasure = proof.erasure
     stage = f"erased; publication {erasure.publication}" if erasure.stage == "erased" else f"unfinished ({erasure.stage})"
     texts = (
@@ -221,4 +229,5 @@ def _proof(proof: ErasureProof) -> list[str]:
         *(f"  {table}: {counted(rows, 'row')} at these positions" for table, rows in proof.rows.items()),
         texts,
         *(f"  {file}" for file in proof.hits),
+        *(f"not searched, because selected records need not have this text: {text!r}" for text in unsearched),
     ]

@@ -101,7 +101,8 @@ class ReleaseComparison:
         elif all(tail.end == common for tail in tails):
             reasoned = list(_explain(now, rows))
         else:
-            then = self._sides([snapshot.up_to(old.source.name, common) for snapshot in snapshots], (old, new), keys)
+            ends = [snapshot.up_to(view, common) for snapshot, view in zip(snapshots, (old, new), strict=True)]
+            then = self._sides(ends, (old, new), keys)
             differed = _explain(then, differing_rows(old, new, then[0].answers, then[1].answers))
             before = {row.difference.name: row for row in differed}
             why, duplicates = _grounds(then), _has_duplicates(tails, common)

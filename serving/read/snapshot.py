@@ -60,10 +60,9 @@ class RealtimeTail:
         return self if self.cold is None or len(hot) == len(self.hot) else self.cold.with_hot(hot)
 
     def up_to(self, end: Position) -> "RealtimeTail":
-        """The tail up to a position at which one of its commits ends, or to its cut."""
-        return replace(
-            self, end=end, commits=tuple(commit for commit in self.commits if commit.end.at_or_below(end)), hot=(), cold=None
-        )
+        """The tail up to a position at which one of its commits ends, hot ones among them, or to its cut."""
+        commits, hot = (tuple(each for each in part if each.end.at_or_below(end)) for part in (self.commits, self.hot))
+        return replace(self, end=end, commits=commits, hot=hot, cold=None)
 
     @property
     def hot_throughout(self) -> frozenset[str]:
@@ -126,9 +125,10 @@ class Snapshot:
         own = tail if live is None or tail is None else tail.of(live.fingerprint)
         return self if own is None or own is tail else replace(self, tails={**self.tails, view.source.name: own})
 
-    def up_to(self, source: str, end: Position) -> "Snapshot":
-        """The same with a source's tail up to a position at which one of its commits ends."""
-        return replace(self, tails={**self.tails, source: self.tails[source].up_to(end)})
+    def up_to(self, view: View, end: Position) -> "Snapshot":
+        """The same with the view's own tail up to a position at which one of its commits ends."""
+        tails = self.of(view).tails
+        return replace(self, tails={**tails, view.source.name: tails[view.source.name].up_to(end)})
 
     @property
     def tiled(self) -> bool:

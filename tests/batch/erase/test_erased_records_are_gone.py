@@ -142,7 +142,7 @@ def test_a_proof_reads_records_that_only_begin_like_an_arrow_stream(shop: Shop) 
     archive.run(shop.run("archive"), shop.project)
     (done,) = erase.run(shop.run("forget"), "sales", selecting("shop = 'shop 1'"))
     sales = shop.project().sources["sales"]
-    texts = find_records.where(sales, "id = '' OR id = 'nobody'").literals
+    texts = find_records.where(sales, "id = '' OR id = 'nobody'").texts.searched
     assert texts == ("nobody",)
     assert prove(shop.tables, done.erasure, texts).whole
 

@@ -273,6 +273,8 @@ class Played:
         tail = RealtimeTail(LOG_START, self.committed, tuple(self.commits)).with_hot(self.served)
         for name, view in self.views.items():
             self.check_view(name, view, tail.of(name))
+            every = tail.of(name).every
+            assert all(tail.of(name).up_to(commit.end).every == every[: n + 1] for n, commit in enumerate(every))
         self.check_counts(tail.every, pa.concat_tables(self.records(LOG_START, tail.end)), tail.end)
         for commit in tail.every:
             self.check_labels(commit)
