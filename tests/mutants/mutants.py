@@ -912,6 +912,20 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "test_a_late_event_counts_by_the_definition_of_its_window",
     ),
     Mutant(
+        "record-before-the-start",
+        "the last record before a declared start is folded",
+        "early |= pc.and_(here, pc.less(offsets, first))",
+        "early |= pc.and_(here, pc.less(pc.add(offsets, 1), first))",
+        "test_at_every_cut_all_layers_count_from_the_start_on",
+    ),
+    Mutant(
+        "window-that-left-is-answered",
+        "an event that arrives for a window older than the view keeps brings a part of the window back",
+        "return [Partial(staying(selection.filter(p.states), live.first_window), p.ranges, p.rejected) for p in partials]",
+        "return [Partial(selection.filter(p.states), p.ranges, p.rejected) for p in partials]",
+        "test_at_every_cut_windows_that_left_stay_away_in_all_layers",
+    ),
+    Mutant(
         "row-on-both-sides-of-the-seam",
         "an event at exactly the declared time counts as a row of the table, and again as a record of the log",
         "return pc.less(times, until) if of_table else",

@@ -12,13 +12,14 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish.releases import Releases
 from tandem.views.project.project import STARTS_FILE, load_files
 from tandem.views.start import StartPositions
+from tests.samples import LONGER
 from tests.speed.sales import answered, folded, per_minute, project_files, some
 from tests.speed.test_in_one_process import Layer, layer, replayed
 
 __all__ = ["layer"]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(30 if LONGER else 3))
 def test_at_every_cut_all_layers_count_from_the_start_on(
     layer: Layer, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
