@@ -49,9 +49,10 @@ def run(
 
     Then `tandem archive` decodes the rows. The broker is not needed.
     """
+    expressions = _expressions(map_ or ())
     settings = call.settings()
     chosen = source_of(definitions(call, Tables.of(settings)), source)
-    request = adopt.AdoptRequest(from_, _expressions(map_ or ()), None if until is None else time_with_zone("--until", until))
+    request = adopt.AdoptRequest(from_, expressions, None if until is None else time_with_zone("--until", until))
     if plan_:
         with batch_run(call, "adopt") as batch:
             planned = plan(batch, chosen, request)
@@ -111,12 +112,17 @@ def plan_lines(source: str, planned: AdoptPlan) -> Iterator[str]:
 
 
 def _expressions(texts: list[str] | tuple[str, ...]) -> dict[str, str]:
-    expressions = {}
+    expressions = dict[str, str]()
     for text in texts:
         name, separator, expression = text.partition("=")
         if not separator or not name or not expression.strip():
             raise TandemError(
                 f"invalid --map {text!r}; expected FIELD=EXPRESSION, such as price=amount/100", code="usage-invalid"
+            )
+        if name in expressions:
+            raise TandemError(
+                f"--map gives field {name!r} two expressions: {expressions[name]!r} and {expression!r}; keep one",
+                code="usage-invalid",
             )
         expressions[name] = expression
     return expressions
