@@ -1,9 +1,11 @@
 """The parsers of a source's values, and records through them."""
 
 from collections.abc import Hashable, Iterable, Sequence
+from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from itertools import repeat
-from typing import Any, cast
+from typing import Any, Final, cast
+from uuid import UUID
 
 import msgspec
 import pyarrow as pa
@@ -12,11 +14,14 @@ from tandem.views.decode import function
 from tandem.views.decode.lists import one_by_one, whole
 from tandem.views.errors import DefinitionError
 from tandem.views.source.decoder import Decoder, record_parameters
-from tandem.views.source.event import Event, event_fields
+from tandem.views.source.event import Event, Field, event_fields
 from tandem.views.source.fields.columns import unfit
 from tandem.views.source.fields.reasons import Reject, refusal
 from tandem.views.source.format import Listed, NestedFormat, Parse, RecordFormat, Searched, Unnest
 from tandem.views.source.source import Source
+
+_OWN_TYPES: Final = (bytes, datetime, date, time, timedelta, UUID)
+"""Types whose values a default is written in; their texts are none."""
 
 
 def parser(
@@ -39,8 +44,8 @@ def _made(
     unnest: Unnest | None,
 ) -> Parse:
     for field in event_fields(event):
-        if field.default is not msgspec.NODEFAULT and (reject := unfit(field, field.default)):
-            raise DefinitionError(f"{event.__name__}.{field.name}: default {field.default!r}: {reject.detail}")
+        if field.default is not msgspec.NODEFAULT and (problem := _no_default(field)):
+            raise DefinitionError(f"{event.__name__}.{field.name}: default {field.default!r}: {problem}")
     if many is not None:
         if unnest is not None:
             several = _unnest(event, decoder, unnest)
@@ -48,6 +53,16 @@ def _made(
             several = decoder.listed(event) if isinstance(decoder, RecordFormat) else function.listed(event, decoder)
         return one_by_one(several, many) if each else whole(several, many)
     return decoder.parser(event) if isinstance(decoder, RecordFormat) else function.parser(event, decoder)
+
+
+def _no_default(field: Field) -> str | None:
+    """Why a field's default is not a value of its type."""
+    try:
+        msgspec.convert(field.default, field.annotation, builtin_types=_OWN_TYPES)
+    except msgspec.ValidationError as error:
+        return f"{error}".replace("`", "'")
+    reject = unfit(field, field.default)
+    return reject.detail if reject else None
 
 
 def _unnest(event: type[Event], decoder: Decoder, unnest: Unnest) -> Listed:

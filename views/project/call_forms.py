@@ -7,6 +7,7 @@ from inspect import signature
 from typing import Any, Final
 
 from tandem.views import public
+from tandem.views.source.event import Event
 from tandem.views.value_forms import UNITS, lengths
 
 _BY_PARTS: Final = ("tumbling", "session")
@@ -48,6 +49,15 @@ def builtin_form(names: Mapping[str, Any], call: ast.Call) -> str | None:
     text = _first_text(call)
     measure = getattr(public, name).__name__
     return None if text is None else f"{name} is Python's own here; write {measure}({text!r}), or import {name} from tandem"
+
+
+def class_form(names: Mapping[str, Any], call: ast.Call) -> str | None:
+    """What to write in place of an event that a source is to have as its type; None if the call makes no event."""
+    name = getattr(call.func, "id", "")
+    called = names.get(name)
+    if not (isinstance(called, type) and issubclass(called, Event)):
+        return None
+    return f"{name}() makes an event, for which it needs values; the type of a source's events is the class itself: event={name}"
 
 
 def operation_form(statement: ast.AST, line: int) -> str | None:

@@ -9,7 +9,7 @@ from typing import Final
 
 from tandem.views import public
 from tandem.views.errors import DefinitionError, listed
-from tandem.views.project.call_forms import builtin_form, calls, operation_form, right_form
+from tandem.views.project.call_forms import builtin_form, calls, class_form, operation_form, right_form
 from tandem.views.project.isolated_import import DEFINITIONS, SQL_DEFINITIONS, ProjectLoader
 from tandem.views.project.python_code import parsed
 from tandem.views.project.unknown_names import unknown_name
@@ -20,6 +20,7 @@ STORED: Final = "<release "
 _WRONG_ARGUMENT = re.compile(r"(?:(\w+)\.__init__|(\w+))\(\) got an unexpected keyword argument '(\w+)'")
 _WRONG_CALL = re.compile(r"(?:(\w+)\.__init__|(\w+))\(\) (?:takes|missing) ")
 _WRONG_OPERATION = re.compile(r"unsupported operand|not supported between")
+_MISSING_FIELD = re.compile(r"Missing required argument '\w+'")
 _LATE_FIELD = re.compile(r"Required field '(\w+)' cannot follow optional fields")
 _WRONG_SOURCE = re.compile(r"cannot import name '(\w+)' from (?:partially initialized module )?'definitions'")
 _WRONG_IMPORT = re.compile(r"cannot import name '(\w+)' from '(views|tandem)'")
@@ -129,6 +130,8 @@ def _right_form(loader: ProjectLoader, error: BaseException, file: str, line: in
             named = (call for call in written if name in (getattr(call.func, "id", ""), getattr(call.func, "attr", "")))
             return right_form(name, next(named, None))
     names = vars(loader.modules[module]) if module in loader.modules else {}
+    if _MISSING_FIELD.match(str(error)):
+        return next(filter(None, (class_form(names, call) for call in written)), None)
     if form := next(filter(None, (builtin_form(names, call) for call in written)), None):
         return form
     if _WRONG_OPERATION.search(str(error)):

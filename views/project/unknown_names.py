@@ -1,6 +1,9 @@
 """What to write in place of a name that a definition uses and Python does not know: a field, or a function of another tool."""
 
 import ast
+import datetime as dt
+import enum
+import typing
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
@@ -25,6 +28,12 @@ _ELSEWHERE: Final = {
     **dict.fromkeys(("sessions", "session_window"), "session(minutes=30)"),
 }
 """By the names of other tools, a call that computes the same."""
+_TYPES: Final = {
+    **{name: module.__name__ for module in (typing, dt, enum) for name in module.__all__},
+    "Decimal": "decimal",
+    "UUID": "uuid",
+}
+"""The module of Python's that has a type, by the type's name."""
 
 
 def unknown_name(name: str, statements: Iterable[ast.stmt], *, called: bool) -> str | None:
@@ -39,6 +48,8 @@ def unknown_name(name: str, statements: Iterable[ast.stmt], *, called: bool) -> 
     offered = vars(public)["__all__"]
     if name in offered:
         return f"{name!r} is not imported; write `from tandem import {name}`"
+    if name in _TYPES:
+        return f"{name!r} is not imported; write `from {_TYPES[name]} import {name}`"
     similar = get_close_matches(name, offered)
     return f"{name!r} is not defined; similar names of tandem: {', '.join(similar)}" if similar else None
 
