@@ -2,6 +2,9 @@
 
 Kafka finds the first record of each partition with a timestamp at or after a time, and so does `first_at`. A record's position
 never changes, so which records are before the start is a function of positions: every layer computes the same numbers.
+
+Rows of a table that has the offsets of its rows keep these as their positions, in the topic PLACED. They are the log's records
+below the start, so such a row counts below the start of its partition, and never from then on.
 """
 
 import json
@@ -21,6 +24,8 @@ from tandem.views.instant import utc_text
 from tandem.views.source.offset_ranges import Partition, Ranges
 
 NOW: Final = "now"
+PLACED: Final = "placed-rows"
+"""The topic id of rows of a table whose partitions and offsets are those that their records had in the source's topic."""
 
 TopicStarts = tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
 """Offsets by topic name and partition, in order."""
@@ -46,6 +51,14 @@ class StartPositions:
     def of(cls, declared: str, topics: tuple[str, ...], offsets: Mapping[Partition, int]) -> "StartPositions":
         """The positions in their one order."""
         return cls(declared, topics, tuple(sorted(offsets.items())))
+
+    @property
+    def table_ends(self) -> dict[int, int]:
+        """By partition the offset from which on rows of PLACED do not count."""
+        ends: dict[int, int] = {}
+        for (_, number), first in self.offsets:
+            ends[number] = max(first, ends.get(number, 0))
+        return ends
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "StartPositions":
@@ -119,24 +132,35 @@ def start_sentence(start: Mapping[str, Any]) -> str:
 
 
 def before_start(start: object, topics: pa.Array, partitions: pa.Array, offsets: pa.Array) -> pa.Array | None:
-    """Per record, whether it is before the start; None if no record can be, because there is no start yet."""
+    """Per record, whether the start leaves it out: a record before it, and a row of PLACED from it on.
+
+    None if no record can be, because there is no start yet.
+    """
     if not isinstance(start, StartPositions) or not start.offsets:
         return None
     early = np.zeros(len(offsets), dtype=bool)
     for (topic, number), first in start.offsets:
         here = pc.and_(pc.equal(topics, topic), pc.equal(partitions, scalar(number, partitions.type)))
         early |= pc.and_(here, pc.less(offsets, first)).to_numpy(zero_copy_only=False)
+    placed = pc.equal(topics, PLACED)
+    if placed.true_count:
+        ends = np.array([start.table_ends.get(number, 0) for number in partitions.to_pylist()])
+        early |= pc.and_(placed, pc.greater_equal(offsets, pa.array(ends))).to_numpy(zero_copy_only=False)
     return pa.array(early, pa.bool_())
 
 
 def below(start: object, covered: Ranges) -> Ranges:
-    """The offsets of these ranges that are before the start."""
-    firsts = dict(start.offsets) if isinstance(start, StartPositions) else {}
+    """The offsets of these ranges that the start leaves out."""
+    if not isinstance(start, StartPositions) or not start.offsets:
+        return Ranges()
+    firsts, table = dict(start.offsets), start.table_ends
     pieces = [
-        Ranges.of({partition: (low, min(end, firsts[partition]))})
+        Ranges.of({partition: (max(low, table.get(partition[1], 0)), end)})
+        if partition[0] == PLACED
+        else Ranges.of({partition: (low, min(end, firsts[partition]))})
         for partition, intervals in covered.intervals
         for low, end in intervals
-        if partition in firsts and low < firsts[partition]
+        if (table.get(partition[1], 0) < end if partition[0] == PLACED else low < firsts.get(partition, 0))
     ]
     return Ranges().union(*pieces)
 

@@ -18,8 +18,9 @@ from typing import Any
 import msgspec
 
 from tandem.batch.adopt.mapping import map_rows
+from tandem.batch.adopt.places import check_places, order_by_place, spans
 from tandem.batch.adopt.table import HistoryTable, NotAdopted
-from tandem.batch.adopt.write_rows import RowTask, write_rows
+from tandem.batch.adopt.write_rows import RowTask, write_at_places, write_rows
 from tandem.batch.archive.copy_task import BOUNDED, SCHEMA, total
 from tandem.batch.runtime import delta_commits
 from tandem.batch.runtime.parquet_writer import Written
@@ -28,10 +29,11 @@ from tandem.batch.runtime.spark_jobs import TaskFailed
 from tandem.infra.spark.errors import SPARK_ERRORS, sentence
 from tandem.infra.spark.versions import compared
 from tandem.ledger.delta.location import Location
-from tandem.ledger.log.adoptions import ROWS, ROWS_NAME, Adoption, Adoptions
+from tandem.ledger.log.adoptions import ROWS, TABLES, Adoption, Adoptions
 from tandem.ledger.log.archive_runs import ADOPT, APP_ID, ArchiveLedger
 from tandem.ledger.log.positions import LOG_START, Position, upper
 from tandem.views.source.source import RECORDS_SCHEMA, Source
+from tandem.views.start import PLACED, StartPositions
 
 _decode = msgspec.json.Decoder(list[Written]).decode
 
@@ -41,11 +43,17 @@ Write = Callable[[RowTask, HistoryTable, list[str]], tuple[Written, ...]]
 
 @dataclass(frozen=True)
 class AdoptRequest:
-    """The folder of a table, SQL of Spark by field, and the time that `--until` gives."""
+    """The folder of a table, SQL of Spark by field, the time that `--until` gives, and SQL of topic, partition and offset."""
 
     table: Path
     expressions: Mapping[str, str]
     until: datetime | None = None
+    coordinates: tuple[str, str, str] | None = None
+
+    @property
+    def topic(self) -> str:
+        """The topic id of its rows."""
+        return ROWS if self.coordinates is None else PLACED
 
 
 @dataclass(frozen=True)
@@ -58,16 +66,24 @@ class AdoptResult:
     seam: str
 
 
-def seam_of(source: Source, until: datetime | None) -> str:
+def seam_of(source: Source, request: AdoptRequest) -> str:
     """How each event at the seam of table and log counts once. Raises NotAdopted if nothing says so."""
-    declared = source.history_until
+    declared, until = source.history_until, request.until
+    if request.coordinates is not None:
+        if until is not None or declared is not None:
+            raise NotAdopted("--coordinates and a time are two rules for one seam; keep either start or history_until")
+        firsts = first_offsets(source)
+        return f"by offset: of the table the rows before {firsts}, of topic '{source.topics[0]}' the records from then on"
     if until is not None and until != declared:
         raise NotAdopted(
             f"--until {until.isoformat()} needs history_until={until!r} in source {source.name!r}, so that every layer leaves "
             f"out the log's events before it; the source has {'none' if declared is None else declared.isoformat()}"
         )
     if source.start is not None:
-        raise NotAdopted(f"source {source.name!r} declares where it starts, and history lies before it; remove start first")
+        raise NotAdopted(
+            f"source {source.name!r} declares where it starts, and history lies before it; add --coordinates "
+            "TOPIC,PARTITION,OFFSET if the table has them, or remove start"
+        )
     if source.max_events_per_record is not None:
         raise NotAdopted(f"source {source.name!r} has lists of events as values; a row of a table is one event")
     if declared is not None:
@@ -80,35 +96,50 @@ def seam_of(source: Source, until: datetime | None) -> str:
     )
 
 
+def first_offsets(source: Source) -> dict[int, int]:
+    """By partition the first offset that counts of the source's topic. Raises NotAdopted if its start does not say it."""
+    start: Any = source.start
+    if len(source.topics) == 1 and source.max_events_per_record is None:
+        if isinstance(start, StartPositions):
+            return start.table_ends
+        if isinstance(start, tuple):
+            return dict(start[0][1])
+    raise NotAdopted(
+        f"--coordinates needs start={{partition: offset}} in source {source.name!r}, of one topic and one event per record: rows "
+        "before these offsets count, and records of the topic from then on"
+    )
+
+
 def run(batch: BatchRun, source: Source, request: AdoptRequest, *, write: Write | None = None) -> AdoptResult:
     """Adopt the files of the table that were not adopted yet. Archive runs wait meanwhile.
 
     Raises NotAdopted, TaskFailed before anything is visible.
     """
-    seam = seam_of(source, request.until)
+    seam = seam_of(source, request)
     table = HistoryTable.of(request.table)
     batch.hold("archive")
     tables, name = batch.tables, source.name
     delta_commits.make_table(tables, tables.archive(name), RECORDS_SCHEMA, bounded=BOUNDED)
     ledger, adoptions = ArchiveLedger(tables, name), Adoptions(tables, name)
     ledger.claim()
-    if (late := refusal(ledger)) is not None:
+    if (late := refusal(ledger, request.topic)) is not None:
         raise NotAdopted(late)
     if ledger.unchecked() is not None or any(run.by != ADOPT for run in ledger.unwritten()):
         raise NotAdopted(f"an archive run of source {name!r} is incomplete; run `tandem archive`, then adopt again")
-    ledger.name_topics({ROWS_NAME: ROWS}, at=batch.now())
+    ledger.name_topics({TABLES[request.topic]: request.topic}, at=batch.now())
     earlier = adoptions.every()
     if earlier:
         finish(batch, ledger, earlier[-1])
     files = new_files(adoptions, table)
     if not files:
         return AdoptResult(table.version, 0, 0, seam)
-    ends = {number: end for (_, number), end in (earlier[-1].end if earlier else LOG_START).items()}
+    before = earlier[-1].end if earlier else LOG_START
+    ends = {number: end for (topic, number), end in before.items() if topic == request.topic}
     task = RowTask(Location.of(tables, tables.archive(name)), table.version, ends)
     batch.say(f"{name}: adopting {len(files)} files of {table.path}")
     written = (write or _spark(batch, source, request))(task, table, files)
-    added = Position.of({(ROWS, file.bounds["partition"][0]): file.bounds["offset"][1] + 1 for file in _last(written)})
-    end = upper(earlier[-1].end if earlier else LOG_START, added)
+    added = {(request.topic, file.bounds["partition"][0]): file.bounds["offset"][1] + 1 for file in _last(written)}
+    end = upper(before, Position.of(added))
     rows = sum(file.rows for file in written)
     adoption = Adoption(
         str(table.path), table.version, {path: table.files[path] for path in files}, end, rows, _json(written), batch.now()
@@ -118,13 +149,14 @@ def run(batch: BatchRun, source: Source, request: AdoptRequest, *, write: Write 
     return AdoptResult(table.version, len(files), rows, seam)
 
 
-def refusal(ledger: ArchiveLedger) -> str | None:
-    """Why the source cannot adopt any more: history comes before its topics."""
+def refusal(ledger: ArchiveLedger, rows: str) -> str | None:
+    """Why the source cannot adopt any more rows of this topic id: history comes before its topics."""
     topics = ledger.topic_names()
-    if not topics or next(iter(topics)) == ROWS:
+    read = [name for topic, name in topics.items() if topic not in TABLES]
+    if not read or rows in topics:
         return None
     return (
-        f"source {ledger.source!r} has already read topic '{next(iter(topics.values()))}', and history comes before it: adopt in "
+        f"source {ledger.source!r} has already read topic '{read[0]}', and history comes before it: adopt in "
         "a new state folder, before `tandem up` and `tandem archive`"
     )
 
@@ -156,11 +188,16 @@ def finish(batch: BatchRun, ledger: ArchiveLedger, adoption: Adoption) -> None:
 def _spark(batch: BatchRun, source: Source, request: AdoptRequest) -> Write:
     def write(task: RowTask, table: HistoryTable, files: list[str]) -> tuple[Written, ...]:
         def work(batches: Any) -> Any:
-            return write_rows(task, batches)
+            return write_rows(task, batches) if request.coordinates is None else write_at_places(task, batches)
 
         try:
-            frame = map_rows(source, table.rows(batch.session, files), request.expressions)
-            rows = frame.coalesce(batch.parallelism).mapInArrow(compared(work), SCHEMA).toArrow()
+            frame = map_rows(source, table.rows(batch.session, files), request.expressions, request.coordinates)
+            if request.coordinates is None:
+                frame = frame.coalesce(batch.parallelism)
+            else:
+                check_places(source, spans(frame), task.ends, first_offsets(source))
+                frame = order_by_place(frame, batch.parallelism)
+            rows = frame.mapInArrow(compared(work), SCHEMA).toArrow()
         except SPARK_ERRORS as error:
             raise TaskFailed(f"table {table.path} cannot be adopted: {sentence(error)}") from error
         return total(rows, typed=False).files

@@ -18,11 +18,17 @@ _JSON: Final = {
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
     "ignoreNullFields": "false",
 }
+_PLACED_AS: Final = {"topic": "string", "partition": "int", "offset": "bigint"}
+_PLACE: Final = [f"_place_{name}" for name in _PLACED_AS]
 _TYPES: Final = {bool: "boolean", int: "bigint", float: "double", datetime: "timestamp"}
 
 
-def map_rows(source: Source, frame: DataFrame, expressions: Mapping[str, str]) -> DataFrame:
+def map_rows(
+    source: Source, frame: DataFrame, expressions: Mapping[str, str], coordinates: tuple[str, str, str] | None = None
+) -> DataFrame:
     """The columns `value`, `timestamp` and `file` of each row. `expressions` are SQL of Spark by name of a field.
+
+    With `coordinates`, SQL of Spark for them, also `topic`, `partition` and `offset`.
 
     A text that is not of its field's type stays the text, so that the record becomes a reject with it. Raises NotAdopted.
     """
@@ -40,7 +46,8 @@ def map_rows(source: Source, frame: DataFrame, expressions: Mapping[str, str]) -
                 f"the table has no column for field {name!r} of {source.event.__name__}; add --map {name}=EXPRESSION; columns: "
                 f"{listed(name, [column for column in frame.columns if column != '_file'])}"
             )
-    mapped = frame.select(*(column.alias(name) for name, column in columns.items()), *_beside(frame))
+    places = [] if coordinates is None else [sql.expr(text).alias(name) for name, text in zip(_PLACE, coordinates, strict=True)]
+    mapped = frame.select(*(column.alias(name) for name, column in columns.items()), *places, *_beside(frame))
     types = dict(zip(mapped.columns, mapped.schema.fields, strict=True))
     typed, misfits = dict[str, Column](), list[Column]()
     for name in columns:
@@ -58,7 +65,8 @@ def map_rows(source: Source, frame: DataFrame, expressions: Mapping[str, str]) -
         value = sql.when(misfit, _object({name: mapped[f"`{name}`"] for name in columns})).otherwise(value)
     if CORRUPT in mapped.columns:
         value = sql.coalesce(mapped[CORRUPT], value)
-    return mapped.select(value.alias("value"), _time(source, typed).alias("timestamp"), mapped["_file"].alias("file"))
+    place = [mapped[f"_place_{name}"].try_cast(kind).alias(name) for name, kind in _PLACED_AS.items() if places]
+    return mapped.select(value.alias("value"), _time(source, typed).alias("timestamp"), mapped["_file"].alias("file"), *place)
 
 
 def _beside(frame: DataFrame) -> Sequence[str]:

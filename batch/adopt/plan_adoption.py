@@ -20,7 +20,7 @@ from tandem.batch.runtime.session import BatchRun
 from tandem.batch.runtime.spark_jobs import TaskFailed
 from tandem.infra.spark.errors import SPARK_ERRORS, sentence
 from tandem.ledger.delta import delta_tables
-from tandem.ledger.log.adoptions import ROWS, Adoptions
+from tandem.ledger.log.adoptions import TABLES, Adoptions
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.views.decode.decode_records import decode
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint
@@ -110,9 +110,9 @@ def plan(batch: BatchRun, source: Source, request: AdoptRequest, *, read: Read |
 
     Raises NotAdopted if the source or the table cannot be adopted, TaskFailed if Spark cannot read it.
     """
-    seam, table = seam_of(source, request.until), HistoryTable.of(request.table)
+    seam, table = seam_of(source, request), HistoryTable.of(request.table)
     files = new_files(Adoptions(batch.tables, source.name), table)
-    late = refusal(ArchiveLedger(batch.tables, source.name))
+    late = refusal(ArchiveLedger(batch.tables, source.name), request.topic)
     log = _LogEvents(source, delta_tables.open_table(batch.tables, batch.tables.events(source.name, decoder_fingerprint(source))))
     logged = log.by_day()
     if not files:
@@ -192,4 +192,4 @@ class _LogEvents:
             return
         for path in delta_tables.files(self.events):
             events = delta_tables.read_file(self.events, path, [_TOPIC, *columns])
-            yield events.filter(pc.not_equal(events[_TOPIC], ROWS)).select(columns)
+            yield events.filter(pc.invert(pc.is_in(events[_TOPIC], value_set=pa.array([*TABLES])))).select(columns)

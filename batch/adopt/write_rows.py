@@ -14,6 +14,7 @@ from tandem.batch.runtime.parquet_writer import TableFile, Written
 from tandem.ledger.delta.location import Location
 from tandem.ledger.log.adoptions import ROWS
 from tandem.views.source.source import RECORDS_SCHEMA, TABLE_ROW
+from tandem.views.start import PLACED
 
 HEADER: Final = "adopted-from"
 """The header with the table's version and the file of a row."""
@@ -51,11 +52,46 @@ def write_partition(task: RowTask, partition: int, batches: Iterable[pa.RecordBa
         if file.written is not None:
             files.append(file.written)
     if files:
-        yield pa.RecordBatch.from_pydict({"copied": pa.array([pickle.dumps(Copied(tuple(files), None))], pa.binary())})
+        yield _outcome(files)
+
+
+def write_at_places(task: RowTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write the rows as records at their own partitions and offsets, in whose order they come: a file has one partition."""
+    files = list[Written]()
+    groups = (piece for group in row_groups(batches) for piece in _partition_pieces(group))
+    group = next(groups, None)
+    while group is not None:
+        partition, rows = group["partition"][0], 0
+        with TableFile(task.archive, RECORDS_SCHEMA, BOUNDED, in_log_order=True) as file:
+            while group is not None and group["partition"][0] == partition and rows < _FILE_ROWS:
+                file.write(_records(task.version, PLACED, group["partition"], group["offset"], group))
+                rows += group.num_rows
+                group = next(groups, None)
+        if file.written is not None:
+            files.append(file.written)
+    if files:
+        yield _outcome(files)
+
+
+def _partition_pieces(rows: pa.Table) -> Iterator[pa.Table]:
+    start = 0
+    for end in pc.run_end_encode(rows["partition"].combine_chunks()).run_ends.to_pylist():
+        yield rows.slice(start, end - start)
+        start = end
+
+
+def _outcome(files: list[Written]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"copied": pa.array([pickle.dumps(Copied(tuple(files), None))], pa.binary())})
 
 
 def to_records(version: str, partition: int, at: int, rows: pa.Table) -> pa.Table:
     """Rows of this version of a table as records of this partition, from offset `at` on."""
+    number = rows.num_rows
+    partitions = pa.repeat(pa.scalar(partition, pa.int32()), number)
+    return _records(version, ROWS, partitions, pa.array(range(at, at + number), pa.int64()), rows)
+
+
+def _records(version: str, topic: str, partitions: pa.Array, offsets: pa.Array, rows: pa.Table) -> pa.Table:
     number = rows.num_rows
     file = pc.cast(rows["file"].combine_chunks(), pa.string())
     suffix = pa.scalar(f" version {version}" if version else "")
@@ -64,9 +100,9 @@ def to_records(version: str, partition: int, at: int, rows: pa.Table) -> pa.Tabl
         [names, pc.binary_join_element_wise(file, suffix, "").cast(pa.binary())], fields=list(_HEADER_FIELDS)
     )
     columns = [
-        pa.repeat(pa.scalar(ROWS), number),
-        pa.repeat(pa.scalar(partition, pa.int32()), number),
-        pa.array(range(at, at + number), pa.int64()),
+        pa.repeat(pa.scalar(topic), number),
+        partitions,
+        offsets,
         rows["timestamp"].cast(RECORDS_SCHEMA.field("timestamp").type),
         pa.repeat(pa.scalar(TABLE_ROW, pa.int32()), number),
         pa.nulls(number, pa.binary()),

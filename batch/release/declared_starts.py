@@ -22,7 +22,7 @@ from tandem.views.instant import microseconds
 from tandem.views.project.project import STARTS_FILE, Project, load_starts, with_starts
 from tandem.views.source.offset_ranges import Partition
 from tandem.views.source.source import Source
-from tandem.views.start import NOW, StartPositions, TopicStarts, first_at, start_text
+from tandem.views.start import NOW, PLACED, StartPositions, TopicStarts, first_at, start_text
 
 
 class StartImpossible(TandemError, code="start-impossible"):
@@ -48,6 +48,12 @@ def resolve_starts(
 
     Raises StartImpossible, NoBroker, NoTopic, Unreadable.
     """
+    for name, source in project.sources.items():
+        if source.start is None and PLACED in ArchiveLedger(tables, name).topic_names():
+            raise StartImpossible(
+                f"source '{name}' has rows of a table up to its start, and the topic's records from there on; without a start "
+                "both would count: declare it again"
+            )
     if all(source.start is None for source in project.sources.values()):
         return project
     releases, live = Releases(tables).every()[::-1], Publications(tables).latest()
@@ -84,6 +90,8 @@ def _resolve(source: Source, tables: Tables, connection: "kafka.BrokerConnection
     else:
         declared = _by_topic_id(source, start, topics, _first_offsets(ledger, connection, topics))  # type: ignore[arg-type]
         offsets = {**{place: end for place, end in ends.items() if place[0] not in present}, **declared}
+    # A row of PLACED is where its record was, so the start of that partition decides about it.
+    offsets = {place: first for place, first in offsets.items() if place[0] != PLACED}
     return StartPositions.of(start_text(start), source.topics, offsets)  # type: ignore[arg-type]
 
 

@@ -16,7 +16,7 @@ from tandem.infra import kafka
 from tandem.infra.kafka import Record, broker
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log.adoptions import ROWS
+from tandem.ledger.log.adoptions import TABLES
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.manifest import covered
 from tandem.ledger.log.positions import Position, ranges
@@ -72,7 +72,7 @@ def run(settings: Settings, source: Source, to: str, start: Position, *, say: Ca
             f"'{to}' is a topic of source {source.name!r}, so a replay would count every record again; name another topic"
         )
     log = _log(Tables.of(settings), source.name, start)
-    if source.decoder != JSON and any(topic == ROWS for parts in log.parts.values() for (topic, _), _ in parts):
+    if source.decoder != JSON and any(topic in TABLES for parts in log.parts.values() for (topic, _), _ in parts):
         raise NotReplayed(
             f"the archive of source {source.name!r} begins with rows of a table, which are JSON objects, and topic '{to}' "
             f"would be read by {decoder_name(source.decoder)}; replay from a position after these rows"

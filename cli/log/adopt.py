@@ -32,6 +32,12 @@ def run(
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="Refuse unless the source declares history_until at this time.")
     ] = None,
+    coordinates: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOPIC,PARTITION,OFFSET", help="The table's columns, or SQL of Spark, with each row's place in Kafka."
+        ),
+    ] = None,
     plan_: Annotated[
         bool, typer.Option("--plan", help="Print what would be added, and both sides of the seam by day; write nothing.")
     ] = False,
@@ -41,8 +47,9 @@ def run(
     Run it before `tandem up` and `tandem archive`. A field of the event type is read from the column of its name, or from
     --map. Each row becomes a JSON object with these fields; a header names its file and the version of the table.
 
-    An event that both the table and the log have counts once: by the time that the source declares as history_until, else by
-    the source's identity. The command refuses a source without either. A later run adds the new files of the table, and
+    An event that both the table and the log have counts once: with --coordinates by the offsets that the source declares as
+    start, else by the time that it declares as history_until, else by its identity. The command refuses a source without any
+    of these. A later run adds the new files of the table, and
     refuses a table that changed files that were adopted. After a crash, run it again.
 
     `--plan` decodes the first 10 000 rows, and compares as many from the log's first day on with the events that are archived.
@@ -52,7 +59,8 @@ def run(
     expressions = _expressions(map_ or ())
     settings = call.settings()
     chosen = source_of(definitions(call, Tables.of(settings)), source)
-    request = adopt.AdoptRequest(from_, expressions, None if until is None else time_with_zone("--until", until))
+    time = None if until is None else time_with_zone("--until", until)
+    request = adopt.AdoptRequest(from_, expressions, time, _coordinates(coordinates))
     if plan_:
         with batch_run(call, "adopt") as batch:
             planned = plan(batch, chosen, request)
@@ -109,6 +117,17 @@ def plan_lines(source: str, planned: AdoptPlan) -> Iterator[str]:
     if planned.refusal is not None:
         yield f"`tandem adopt` would refuse: {planned.refusal}"
     yield "nothing was written"
+
+
+def _coordinates(text: str | None) -> tuple[str, str, str] | None:
+    if text is None:
+        return None
+    match [part.strip() for part in text.split(",")]:
+        case [topic, partition, offset] if topic and partition and offset:
+            return topic, partition, offset
+    raise TandemError(
+        f"invalid --coordinates {text!r}; expected three columns, such as topic,partition,offset", code="usage-invalid"
+    )
 
 
 def _expressions(texts: list[str] | tuple[str, ...]) -> dict[str, str]:

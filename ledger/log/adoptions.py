@@ -1,6 +1,7 @@
 """The adoptions of a source: which files of which table became which offsets, recorded before any of their rows is visible.
 
 The rows of a table are records of a topic of their own, ROWS, which comes before all topics of the broker in the log's order.
+Those that have the offsets of their records are records of PLACED, at these offsets.
 """
 
 import json
@@ -14,11 +15,12 @@ import pyarrow as pa
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.journal import Journal
 from tandem.ledger.log.positions import Position
+from tandem.views.start import PLACED
 
 ROWS: Final = "table-rows"
 """The topic id of rows of a table."""
-ROWS_NAME: Final = "rows of a table"
-"""The name of that topic, which no topic of Kafka can have."""
+TABLES: Final = {ROWS: "rows of a table", PLACED: "rows of a table by offset"}
+"""The names of the topics of rows, which no topic of Kafka can have."""
 
 SCHEMA: Final = pa.schema(
     [
@@ -35,7 +37,7 @@ SCHEMA: Final = pa.schema(
 
 @dataclass(frozen=True)
 class Adoption:
-    """The rows of some files of a table, which end at `end` in ROWS.
+    """The rows of some files of a table, which end at `end` in ROWS or PLACED.
 
     Args:
         version: of a Delta table; empty for a folder.

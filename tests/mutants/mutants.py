@@ -932,4 +932,11 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "return pc.less_equal(times, until) if of_table else",
         "test_an_event_of_table_and_topic_counts_once_at_every_cut",
     ),
+    Mutant(
+        "offset-on-both-sides-of-the-seam",
+        "the row of a table at exactly the first offset of the log counts, and its record counts again",
+        "pc.and_(placed, pc.greater_equal(offsets, pa.array(ends)))",
+        "pc.and_(placed, pc.greater(offsets, pa.array(ends)))",
+        "test_an_event_of_table_and_topic_counts_once_at_every_cut",
+    ),
 )

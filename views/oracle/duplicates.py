@@ -12,7 +12,7 @@ import pyarrow as pa
 from tandem.views.arrow import arrays
 from tandem.views.oracle.counted_events import Place, places
 from tandem.views.source.source import APPEND_TIME, IDEMPOTENCY_KEY, INDEX, Source
-from tandem.views.start import StartPositions
+from tandem.views.start import PLACED, StartPositions
 
 Identity = tuple[Any, ...]
 Firsts = dict[Identity, tuple[int, Place]]
@@ -54,8 +54,12 @@ def from_start(source: Source, events: pa.Table) -> pa.Table:
     """The events from the source's start on."""
     if not isinstance(source.start, StartPositions):
         return events
-    first = dict(source.start.offsets)
-    kept = [row for row, (topic, number, offset, _) in enumerate(places(events)) if offset >= first.get((topic, number), 0)]
+    first, ends = dict(source.start.offsets), source.start.table_ends
+    kept = [
+        row
+        for row, (topic, number, offset, _) in enumerate(places(events))
+        if (offset < ends.get(number, 0) if topic == PLACED else offset >= first.get((topic, number), 0))
+    ]
     return events.take(arrays.from_numpy(np.array(kept, dtype=np.int64), pa.int64()))
 
 
