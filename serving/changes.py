@@ -12,7 +12,7 @@ has them for a while (serving/memory/cached_view.py): there the reader continues
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ from tandem.serving.memory.differences import differences
 from tandem.serving.memory.store import InMemory, Pinned, Store
 from tandem.serving.read.outcome import Absent, ReadFailed, Value, answered
 from tandem.serving.read.provenance import Provenance
+from tandem.serving.read.row_filter import EVERY_ROW, RowFilter, row_filter
 from tandem.serving.read.snapshot import tail
 from tandem.views.errors import TandemError
 from tandem.views.view import View
@@ -104,6 +105,7 @@ class ViewFollower:
     name: str
     _before: CachedView
     _known: tuple[str, CachedView] | None = None
+    _only: RowFilter = EVERY_ROW
 
     def look(self, pinned: Pinned) -> Changes | None:
         """The changes up to a snapshot since the last call, None if there are none. Raises TokenGone, ReadFailed, Unreadable."""
@@ -113,7 +115,7 @@ class ViewFollower:
             number = memory.provenance.publication
             raise TokenGone(f"view {self.name!r} has another meaning since publication {number}; scan it again")
         self._before = held
-        found = None if held is before else _changes(view, memory, before)
+        found = None if held is before else _changes(view, memory, before, self._only)
         return found if found is not None and (found.rows.total or found.gone.num_rows) else None
 
     def sent(self, found: Changes) -> None:
@@ -128,23 +130,42 @@ class ViewFollower:
             self.store.recent.put(*self._known)
 
 
-def watch(store: Store, pinned: Pinned, name: str, since: ChangesToken | None) -> ViewFollower:
-    """A reader at a token, or at the snapshot. Raises TokenGone, UnknownView, ReadFailed, Unreadable."""
+def watch(
+    store: Store,
+    pinned: Pinned,
+    name: str,
+    since: ChangesToken | None,
+    *,
+    keys: Mapping[str, object] | None = None,
+    where: str | None = None,
+) -> ViewFollower:
+    """A reader, at a token or at the snapshot, of the rows with these values of keys for which `where` is true.
+
+    Raises TokenGone, UnknownView, BadSelection, ReadFailed, Unreadable.
+    """
     view, memory = _memory(store, pinned, name)
     held = memory.answers.held
+    only = row_filter(view, keys or {}, where)
     if since is None:
-        return ViewFollower(store, name, held)
+        return ViewFollower(store, name, held, _only=only)
     known = _at(store, view, held, since)
-    return ViewFollower(store, name, known, (str(since), known))
+    return ViewFollower(store, name, known, (str(since), known), only)
 
 
-def changes(store: Store, name: str, since: ChangesToken | None) -> Iterator[Changes]:
-    """The changes of a view from a token, or from now on, as snapshots come; ends when the store is closed.
+def changes(
+    store: Store,
+    name: str,
+    since: ChangesToken | None,
+    *,
+    keys: Mapping[str, object] | None = None,
+    where: str | None = None,
+) -> Iterator[Changes]:
+    """The changes that `watch` reports from a token, or from now on, as snapshots come; ends when the store is closed.
 
-    Raises TokenGone, UnknownView, ReadFailed, Unreadable.
+    Raises TokenGone, UnknownView, BadSelection, ReadFailed, Unreadable.
     """
     pinned = store.pinned()
-    return _changes_since(store, pinned, watch(store, pinned, name, since))
+    return _changes_since(store, pinned, watch(store, pinned, name, since, keys=keys, where=where))
 
 
 def _changes_since(store: Store, pinned: Pinned, watching: ViewFollower) -> Iterator[Changes]:
@@ -223,9 +244,9 @@ def _batch(store: Store, view: View, since: ChangesToken) -> BatchView | None:
     return None
 
 
-def _changes(view: View, memory: InMemory, before: CachedView) -> Changes:
+def _changes(view: View, memory: InMemory, before: CachedView, only: RowFilter) -> Changes:
     held = memory.answers.held
-    found = differences(before, held)
+    found = differences(before, held, only)
     rows = memory.answers.labelled([found.changed])
     changed = answered(view, rows.table, rows.touched, memory.provenance, total=rows.total)
     return Changes(changed, found.gone, str(token_of(held)))

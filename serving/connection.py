@@ -227,13 +227,18 @@ class PublishedView:
         except ReadFailed as error:
             return Failed(str(error))
 
-    def changes(self, since: str | None = None) -> Iterator[Changes]:
+    def changes(
+        self, since: str | None = None, *, keys: Mapping[str, object] | None = None, where: str | None = None
+    ) -> Iterator[Changes]:
         """Rows as they change from snapshot to snapshot, from a token or from now on; waits until the connection is closed.
 
-        To read all rows and then their changes: `now = view.now()`, then `now.scan()`, then `view.changes(now.token)`. Raises
-        TokenGone, and ReadFailed if nothing can be read; continue from the last token then.
+        To read all rows and then their changes: `now = view.now()`, then `now.scan()`, then `view.changes(now.token)`. `keys` and
+        `where`, a condition over the columns of an answer, choose rows: a row that leaves them is in `gone`, and a row that
+        enters them is in `rows`. Continue with the same ones. Raises TokenGone, BadSelection, and ReadFailed if nothing can be
+        read; continue from the last token then.
         """
-        return changes(self.connection.store, self.name, None if since is None else ChangesToken.parse(since))
+        token = None if since is None else ChangesToken.parse(since)
+        return changes(self.connection.store, self.name, token, keys=keys, where=where)
 
     def at(self, *, publication: int) -> ViewAt:
         """The view of a past publication below its cut, while that is retained; for one thread at a time.

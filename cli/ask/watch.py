@@ -17,6 +17,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.serving.changes import Changes
 from tandem.serving.connection import EVERY_S, Connection
 from tandem.serving.memory.store import Store
+from tandem.serving.read.selection import parse_keys
 from tandem.views.kernel.rows import written
 
 
@@ -27,6 +28,14 @@ def run(
     since: Annotated[
         str | None, typer.Option(metavar="TOKEN", help="Continue after an earlier watch: the last token that it printed.")
     ] = None,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Rows with this value of a key; NAME alone means NULL. Once per key."),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="CONDITION", help="Rows for which this SQL over the answer's columns is true, such as 'n > 100'."),
+    ] = None,
     release: ReleaseOption = None,
 ) -> None:
     """Print the rows of a view that changed since the last update, at every commit and publication, until Ctrl-C.
@@ -34,6 +43,8 @@ def run(
     * `+` is a new or changed row.
     * `-` is the keys and window of a deleted row.
     * `#` is the token for `--since`, which continues without loss or repetition.
+
+    With `--key` or `--where` a row that enters the filter is `+`, and a row that leaves it is `-`. Continue with the same filter.
 
     With `--json` each update is one line with all three. A token expires when the tables no longer keep its snapshot; then
     `query` returns all rows.
@@ -49,7 +60,8 @@ def run(
             connection.close()
 
         Thread(target=end, daemon=True).start()
-        for found in watched.changes(since):
+        keys = parse_keys(connection.pinned().view(view), key or [])
+        for found in watched.changes(since, keys=keys, where=where):
             for line in [_document(found)] if call.json else _lines(found):
                 sys.stdout.write(f"{line}\n")
             sys.stdout.flush()

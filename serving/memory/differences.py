@@ -17,6 +17,7 @@ from tandem.serving.memory.cached_view import CachedView
 from tandem.serving.memory.index import Hashes, spread
 from tandem.serving.memory.layer import Layer, MemoryLayout, whole
 from tandem.serving.memory.stack import visible
+from tandem.serving.read.row_filter import EVERY_ROW, RowFilter
 from tandem.serving.read.touched_rows import TOUCHED
 from tandem.views.verify.compare import pairs
 from tandem.views.view import bind
@@ -50,14 +51,14 @@ def identity(layout: MemoryLayout) -> list[str]:
     return [*layout.view.keys, *own]
 
 
-def differences(before: CachedView, after: CachedView) -> Differences:
-    """How `after` differs from `before`, of views with the same meaning."""
+def differences(before: CachedView, after: CachedView, only: RowFilter = EVERY_ROW) -> Differences:
+    """How the rows of `after` that a filter takes differ from those of `before`, of views with the same meaning."""
     layout, group = after.layout, identity(after.layout)
     compared = [name for name in layout.kept.names if name not in group]
     changed = [pa.Table.from_batches([], layout.kept.append(TOUCHED))]
     gone = [changed[0].select(group)]
     for hashes in _keys_of(_alone(before.stack, after.stack)):
-        earlier, later = (_rows(held, hashes) for held in (before, after))
+        earlier, later = (only.rows(_rows(held, hashes)) for held in (before, after))
         both = pairs(group, earlier, later)
         was, is_ = both.there
         other = pc.and_(is_, pc.invert(was))

@@ -405,6 +405,13 @@ MUTANTS = (
         "test_a_later_poll_does_not_move_a_first_offset",
     ),
     Mutant(
+        "left-the-filter-unsent",
+        "a row that leaves the filter of a reader is sent as a changed row, not as gone",
+        "(only.rows(_rows(held, hashes)) for held in (before, after))",
+        "(only.rows(_rows(before, hashes)), _rows(after, hashes))",
+        "test_a_row_that_leaves_the_filter_is_gone_and_one_that_enters_it_is_new",
+    ),
+    Mutant(
         "looked-and-forgot",
         "the speed layer counts without recording the log's first offsets, so a later loss is not recognised",
         "    firsts = ledger.record_firsts(firsts, at=at)\n",
