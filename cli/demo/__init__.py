@@ -10,7 +10,7 @@ import typer
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.signals import interrupted
 from tandem.cli.command.typed_command import program
-from tandem.cli.demo import live, scheduler
+from tandem.cli.demo import lake, live, scheduler
 from tandem.cli.demo.once import AIRFLOW_S, UP_S, Play, SentRecord, base, figures, play
 from tandem.cli.demo.scheduler import Scheduler
 from tandem.cli.demo.stage import staged
@@ -34,6 +34,9 @@ def run(
     cluster: Annotated[
         bool, typer.Option("--cluster", help="With --storage s3: run Spark on a master and two workers of the demo's own.")
     ] = False,
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="With --once: begin with tables that end in the middle of the stream.")
+    ] = False,
 ) -> Output:
     """Run broker, generator, speed layer, batch layer and merged reader together, in a state folder of its own.
 
@@ -50,10 +53,18 @@ def run(
     With --cluster Spark's tasks run on two workers, each set apart as on another host as far as this machine allows. With --once
     an executor of each run is killed, and the demo fails if it finds a table in the state folder, or a credential in a log,
     another file of the state or a command line.
+
+    With --adopt the first 40 % of the events are in Parquet tables, which the demo adopts by `tandem adopt` before it starts the
+    speed layer; it sends the events from 20 % on, so that tables and topics overlap.
     """
     if cluster and storage != "s3":
         raise TandemError(
             "`tandem demo --cluster` needs `--storage s3`: workers on other hosts see no folder of this one", code="usage-invalid"
+        )
+    if adopt and (cluster or not once):
+        raise TandemError(
+            "`tandem demo --adopt` needs `--once`, and cannot be combined with `--cluster`: workers see no table of this host",
+            code="usage-invalid",
         )
     console = call.console()
     if not once and (call.json or not console.is_terminal):
@@ -66,9 +77,12 @@ def run(
 
     call = replace(call, environ={**call.environ, **scheduler.ENVIRON}) if with_airflow else call
     with interrupted(), staged(call, s3=storage == "s3", cluster=cluster) as stage:
-        record = SentRecord()
+        record, first, seam = SentRecord(), base(datetime.now(UTC)), lake.NO_TABLE
         if stage.cluster is not None:
             say(f"Spark's workers are set apart by: {stage.cluster.host.apart}")
+        if adopt:
+            with record.timed("adopt"):
+                seam = lake.adopt(stage, generator, events, first, say)
         say(f"starting broker and speed layer in {stage.state}")
         with record.timed("up"):
             # The first use installs Airflow.
@@ -76,7 +90,7 @@ def run(
         runs = Scheduler(stage.call.settings()) if with_airflow else None
         watcher = Watcher(stage.call.settings(), stage.call.definitions(), generator.sources)
         if once:
-            play(Play(stage, watcher, events, rate, base(datetime.now(UTC)), record, say, runs))
+            play(Play(stage, watcher, events, rate, first, record, say, runs, seam))
             say("stopping all parts")
         else:
             try:
@@ -87,6 +101,8 @@ def run(
         return Output({}, _to_try_next(program(call.environ)))
     checks = [check.to_json() for check in record.checks]
     document = {"events": events, "checks": checks, "figures": figures(record, events, time.monotonic() - start)}
+    if adopt:
+        document["adopted"] = {"rows": seam.rows, "overlap": seam.overlap}
     if stage.cluster is not None:
         document["cluster"] = {
             "workers_apart_by": stage.cluster.host.apart,
@@ -123,6 +139,8 @@ def _sentences(document: dict[str, Any]) -> str:
     lines.append(
         f"freshness p50 {freshness['p50']} s, p99 {freshness['p99']} s; {document['events']:,} events in {measured['seconds']} s"
     )
+    if "adopted" in document:
+        lines.append("{rows:,} rows adopted, of which the topics have {overlap:,} again".format(**document["adopted"]))
     if "cluster" in document:
         lines.append(f"executors killed meanwhile: {document['cluster']['executors_killed']}")
     return "\n".join(lines)

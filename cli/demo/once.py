@@ -17,6 +17,7 @@ from typing import Any
 
 from tandem.cli.demo import scheduler
 from tandem.cli.demo.checks import DemoCheck, compare
+from tandem.cli.demo.lake import NO_TABLE, Seam
 from tandem.cli.demo.scheduler import Scheduler
 from tandem.cli.demo.stage import DemoChild, Stage
 from tandem.cli.demo.wait_for import wait_for
@@ -88,6 +89,7 @@ class Play:
     record: SentRecord
     say: Callable[[str], None]
     scheduler: Scheduler | None = None
+    seam: Seam = NO_TABLE
 
     def generate(self, since: int, until: int, *, at_least_s: float = 0.0) -> DemoChild:
         """Start sending the samples from `since` to `until`, at a rate at which it lasts this long."""
@@ -152,14 +154,18 @@ class Play:
 def play(play: Play) -> None:
     """Run all parts. Raises TandemError if anything fails or does not finish in time, or leaves traces."""
     stage, say = play.stage, play.say
-    flowing, tail, every = int(play.events * _FLOWING), int(play.events * _TAIL), play.events
+    start, flowing, tail, every = play.seam.tables_end, int(play.events * _FLOWING), int(play.events * _TAIL), play.events
 
-    say(f"sending {flowing} events while archive and recompute run, twice")
-    generator = play.generate(0, flowing, at_least_s=_FLOWING_S)
+    if start:
+        # Batch drops these duplicates over all history, the speed layer within the dedup window: the first cut is after them.
+        say(f"sending {start - play.seam.topics_start} events that the tables have, too")
+        stage.finish(play.generate(play.seam.topics_start, start), seconds=_GENERATE_S, meanwhile=play.sample)
+    say(f"sending {flowing - start} events while archive and recompute run, twice")
+    generator = play.generate(start, flowing, at_least_s=_FLOWING_S)
     for _ in range(2):
         play.batch()
     with play.record.timed("generate"):
-        stage.finish(generator, seconds=_GENERATE_S + flowing / play.rate, meanwhile=play.sample)
+        stage.finish(generator, seconds=_GENERATE_S + (flowing - start) / play.rate, meanwhile=play.sample)
 
     say(f"sending {tail - flowing} more events after the last batch")
     stage.finish(play.generate(flowing, tail), seconds=_GENERATE_S, meanwhile=play.sample)

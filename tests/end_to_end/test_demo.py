@@ -164,6 +164,29 @@ def test_a_cluster_whose_executors_die_agrees_and_leaves_nothing_on_the_disk(tmp
     assert_nothing_is_left(tmp_path)
 
 
+@pytest.mark.slow  # runs all layers for a minute
+@pytest.mark.timeout(1800)
+def test_tables_that_end_in_the_middle_of_the_stream_are_adopted_and_agree(tmp_path: Path) -> None:
+    with demo(tmp_path, "--once", "--json", "--events=8000", "--adopt", project="demo") as child:
+        out, _ = child.communicate(timeout=1700)
+    assert child.returncode == 0, (tmp_path / "said").read_text()
+    document = json.loads(out)
+    assert [(check["name"], check["differ"]) for check in document["checks"]] == [("tail", 0), ("batch", 0), ("restart", 0)]
+    rows, overlap = document["adopted"]["rows"], document["adopted"]["overlap"]
+    assert 0 < overlap < rows < 3200  # 40 % of the events; malformed ones are in no table
+    positions = document["figures"]["positions"]["restart"]
+    # The first 20 % of the events are in no topic.
+    assert sum(offset for offsets in positions["log_end"].values() for offset in offsets.values()) == 6400
+    assert_nothing_is_left(tmp_path)
+
+
+@pytest.mark.parametrize("options", [["--adopt"], ["--once", "--adopt", "--storage=s3", "--cluster"]])
+def test_tables_to_adopt_need_once_and_no_cluster(options: list[str]) -> None:
+    done = subprocess.run(command(*options), env=environ(), cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "`tandem demo --adopt` needs `--once`, and cannot be combined with `--cluster`" in done.stderr
+
+
 def test_a_cluster_needs_tables_in_a_bucket() -> None:
     words = command("--once", "--cluster")
     done = subprocess.run(words, env=environ(), cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
