@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Group
 
+from tandem.bench import adopt as adopting
 from tandem.bench.commands import BenchProject, cores
 from tandem.bench.decode import measuring as decoding
 from tandem.bench.growth import measuring as growing_history
@@ -47,10 +48,11 @@ _MEMORY = "2g"
 def run(
     call: Call,
     what: Annotated[
-        Literal["peers", "decode", "growth", "scale", "serving", "soak"],
+        Literal["peers", "adopt", "decode", "growth", "scale", "serving", "soak"],
         typer.Argument(
             help="The benchmark. peers: Tandem, Kafka Streams, Flink SQL, Pathway and Structured Streaming on one topic; DuckDB, "
-            "Polars, chdb and Spark SQL on its files. decode: each format, events a second. "
+            "Polars, chdb and Spark SQL on its files. adopt: a table beside a Spark job that copies it. "
+            "decode: each format, events a second. "
             "growth: recomputes of more events, views and keys. "
             "scale: executors and keys. serving: questions in process and over HTTP, and DuckDB over the same files. "
             "soak: a server under steady load."
@@ -85,8 +87,9 @@ def run(
     up to 40 minutes on a machine that does nothing else. The peers are fetched at the first run. It succeeds only if every
     answer equals the truth; an interrupted run prints what it has measured (docs/peers.md).
 
-    The other benchmarks take some minutes; `scale` begins its last run within 45. `decode`, `growth`, `scale` and `serving`
-    fail if an answer is wrong. `soak` fails if a request gets no answer, or if the server's memory, open files or threads grow.
+    The other benchmarks take some minutes; `scale` begins its last run within 45. `adopt`, `decode`, `growth`, `scale` and
+    `serving` fail if an answer is wrong. `soak` fails if a request gets no answer, or if the server's memory, open files or
+    threads grow.
     """
     if minutes is not None and (what not in ("soak", "peers", "scale") or (what == "soak" and quick)):
         raise TandemError(
@@ -102,7 +105,7 @@ def run(
         return _soak(call, minutes or (1.0 if quick else 5.0))
     if what == "scale":
         return _scale(call, minutes or (12.0 if quick else 45.0), quick=quick)
-    return {"growth": _growth, "serving": _serving}[what](call, quick=quick)
+    return {"adopt": _adopt, "growth": _growth, "serving": _serving}[what](call, quick=quick)
 
 
 def _decode(beside: Path | None, *, quick: bool) -> Output:
@@ -110,6 +113,15 @@ def _decode(beside: Path | None, *, quick: bool) -> Output:
         formats = list(decoding.measure(decoding.QUICK if quick else decoding.FULL, beside))
     document = decoding.document(formats)
     return Output(document, decoding.table(formats), 0 if document["right"] else 1)
+
+
+def _adopt(call: Call, *, quick: bool) -> Output:
+    state = own_state(call.environ, "bench", "adopt")
+    scale = adopting.QUICK if quick else adopting.FULL
+    with interrupted(), emptied(state, before=lambda: None):
+        rates = adopting.measure(state, scale, cores=cores(), memory=_MEMORY, environ=call.environ, say=call.say)
+    document = adopting.document(rates)
+    return Output(document, adopting.table(rates), 0 if document["right"] else 1)
 
 
 def _growth(call: Call, *, quick: bool) -> Output:
