@@ -29,10 +29,11 @@ Parameters = dict[str, str | list[str]]
 
 
 class AnswerOptions(TypedDict, total=False):
-    """The optional parameters of a question: windows that start in `[start, end)`, columns, layer, and freshness.
+    """The optional parameters of a question: windows that start in `[start, end)`, columns, layer, release, and freshness.
 
     `order` has columns, each with a minus if it descends; `min_position` is a position that `send` returns: the answer waits
-    until it counts that, and is refused (504, with `retry_after`) if that takes too long.
+    until it counts that, and is refused (504, with `retry_after`) if that takes too long. `release` is a ready or standing
+    release, which answers as if it were promoted now.
     """
 
     start: datetime
@@ -41,6 +42,7 @@ class AnswerOptions(TypedDict, total=False):
     order: Sequence[str]
     layer: Layer
     publication: int
+    release: int
     min_position: str
 
 
@@ -128,14 +130,14 @@ class Client:
 
     http: httpx.Client
 
-    def views(self) -> list[dict[str, Any]]:
+    def views(self, *, release: int | None = None) -> list[dict[str, Any]]:
         """The views that the token may read."""
-        found: list[dict[str, Any]] = self._get("/views", {}).json()["views"]
+        found: list[dict[str, Any]] = self._get("/views", _options(release=release)).json()["views"]
         return found
 
-    def view(self, name: str) -> dict[str, Any]:
+    def view(self, name: str, *, release: int | None = None) -> dict[str, Any]:
         """A view's definition, columns and state."""
-        found: dict[str, Any] = self._get(f"/views/{quote(name, safe='')}", {}).json()
+        found: dict[str, Any] = self._get(f"/views/{quote(name, safe='')}", _options(release=release)).json()
         return found
 
     def rows(
@@ -160,10 +162,17 @@ class Client:
         return ServerAnswer(view, self.arrow(view, keys, page=page, **asked))
 
     def row(
-        self, view: str, keys: Mapping[str, Key], *, window: datetime | None = None, min_position: str | None = None
+        self,
+        view: str,
+        keys: Mapping[str, Key],
+        *,
+        window: datetime | None = None,
+        min_position: str | None = None,
+        release: int | None = None,
     ) -> dict[str, Any] | None:
         """The row of one key and window; None if certainly nothing was counted. Refused (403) if the token may not see it."""
-        asked = _parameters(keys, {}) | ({} if window is None else {"window": _text(window)}) | _from(min_position)
+        asked = _parameters(keys, {}) | ({} if window is None else {"window": _text(window)})
+        asked |= _options(min_position=min_position, release=release)
         found: dict[str, Any] | None = self._get(f"/views/{quote(view, safe='')}/row", asked).json()["row"]
         return found
 
@@ -174,24 +183,24 @@ class Client:
         *,
         measures: Sequence[str] = (),
         min_position: str | None = None,
+        release: int | None = None,
     ) -> RowsPage:
         """The rows of many keys at once, in their order."""
         named = [{name: None if value is None else _text(value) for name, value in key.items()} for key in keys]
         body = {"keys": named, **({"measures": list(measures)} if measures else {})}
         path = f"/views/{quote(view, safe='')}/lookup"
-        got = _checked(self.http.post(path, params=_from(min_position), json=body)).json()
+        got = _checked(self.http.post(path, params=_options(min_position=min_position, release=release), json=body)).json()
         return RowsPage(got["rows"], got["total"], got["provenance"], tuple(got["absent"]), tuple(got["hidden"]))
 
-    def sql(self, statement: str, *, min_position: str | None = None) -> RowsPage:
+    def sql(self, statement: str, *, min_position: str | None = None, release: int | None = None) -> RowsPage:
         """The rows of one SELECT over the views that the token may read."""
-        got = _checked(self.http.post("/sql", params=_from(min_position), json={"statement": statement})).json()
+        got = self._select(statement, JSON, _options(min_position=min_position, release=release)).json()
         return RowsPage(got["rows"], got["total"], got["provenance"])
 
-    def sql_answer(self, statement: str, *, min_position: str | None = None) -> ServerAnswer:
+    def sql_answer(self, statement: str, *, min_position: str | None = None, release: int | None = None) -> ServerAnswer:
         """The rows of one SELECT as an answer that becomes an Arrow, pandas or Polars table, and that a notebook shows."""
-        headers = {"Accept": ARROW}
-        got = _checked(self.http.post("/sql", params=_from(min_position), json={"statement": statement}, headers=headers)).content
-        return ServerAnswer("SQL", pa.ipc.open_stream(got).read_all())
+        got = self._select(statement, ARROW, _options(min_position=min_position, release=release))
+        return ServerAnswer("SQL", pa.ipc.open_stream(got.content).read_all())
 
     def sources(self) -> list[dict[str, Any]]:
         """The sources whose views the token may read, or to which it may send events."""
@@ -231,6 +240,9 @@ class Client:
             if cursor is None:
                 return
             following = {"cursor": cursor}
+
+    def _select(self, statement: str, accept: str, asked: Parameters) -> httpx.Response:
+        return _checked(self.http.post("/sql", params=asked, json={"statement": statement}, headers={"Accept": accept}))
 
     def _get(self, path: str, asked: Parameters, *, accept: str = JSON) -> httpx.Response:
         return _checked(self.http.get(path, params=asked, headers={"Accept": accept}))
@@ -273,6 +285,7 @@ def _parameters(keys: Mapping[str, Key] | None, asked: AnswerOptions) -> Paramet
         "order": ",".join(asked.get("order", ())) or None,
         "layer": asked.get("layer"),
         "publication": asked.get("publication"),
+        "release": asked.get("release"),
         "min_position": asked.get("min_position"),
     }
     return {
@@ -282,9 +295,10 @@ def _parameters(keys: Mapping[str, Key] | None, asked: AnswerOptions) -> Paramet
     }
 
 
-def _from(min_position: str | None) -> Parameters:
-    """The parameter of a question that waits until a position is counted."""
-    return {} if min_position is None else {"min_position": min_position}
+def _options(*, min_position: str | None = None, release: int | None = None) -> Parameters:
+    """The parameters of a question that waits until a position is counted, or that asks a release."""
+    waiting: Parameters = {} if min_position is None else {"min_position": min_position}
+    return waiting if release is None else {**waiting, "release": str(release)}
 
 
 def _text(value: Key) -> str:

@@ -24,7 +24,8 @@ def run(
     may: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="VERB", help="A right of the token: read, sql, ingest or admin; may be repeated. `create` needs at least one."
+            metavar="VERB",
+            help="A right of the token: read, sql, release, ingest or admin; may be repeated. `create` needs at least one.",
         ),
     ] = None,
     view: Annotated[

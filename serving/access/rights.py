@@ -11,8 +11,10 @@ from tandem.serving.read.selection import BadSelection, parse_keys
 from tandem.views.errors import TandemError, listed
 from tandem.views.view import View
 
-Verb = Literal["read", "sql", "ingest", "admin"]
-"""read: rows of views. sql: SQL statements. ingest: writing events. admin: runs of commands. None implies another."""
+Verb = Literal["read", "sql", "release", "ingest", "admin"]
+"""read: rows of views. sql: SQL statements. release: what these answer from releases that are not live. ingest: writing events.
+admin: runs of commands. None implies another.
+"""
 
 VERBS: Final = get_args(Verb)
 

@@ -11,6 +11,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from tandem.ledger.publish.promotion import NotReady
 from tandem.serving.http.answers.cache import Gone
 from tandem.serving.http.middleware import Pieces, Wire
 from tandem.serving.http.models import openapi as documented
@@ -70,6 +71,7 @@ def application(server: Server) -> Api:
 
     app.add_exception_handler(BadSelection, _of(400))
     app.add_exception_handler(Gone, _of(410))
+    app.add_exception_handler(NotReady, _of(404))
     app.add_exception_handler(TandemError, problem.of_tandem)
     app.add_exception_handler(HTTPException, problem.of_http)
     app.add_exception_handler(RequestValidationError, problem.of_validation)

@@ -12,8 +12,10 @@ from tandem.infra.logs.telling import Lines
 from tandem.infra.settings import Settings
 from tandem.infra.settings import secrets as secrets_of
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.watched_table import SELDOM_S
 from tandem.ledger.hot.feed import HotFeed
 from tandem.ledger.log.registry_schemas import RegistrySchemas
+from tandem.ledger.publish.if_promoted import IfPromoted
 from tandem.serving.access.fair_pool import FairPool
 from tandem.serving.access.limits import Failures, PrincipalLimits, Shares
 from tandem.serving.access.oidc import IdentityProviders, Oidc, provider
@@ -21,6 +23,7 @@ from tandem.serving.access.sealed_text import Seal
 from tandem.serving.access.tokens import Tokens
 from tandem.serving.http.answers.cache import AnswerCache
 from tandem.serving.http.answers.lane import Lane, WholeLog
+from tandem.serving.http.answers.release_lanes import ReleaseLanes
 from tandem.serving.http.answers.watchdog import Watchdog
 from tandem.serving.http.commands import Redecode, Runs, TandemCommand
 from tandem.serving.http.metrics import Metrics
@@ -38,6 +41,8 @@ _SECONDS: Final = 10
 """The longest time of a statement; a request may take longer."""
 _THREADS: Final = 4
 """Threads that render large responses and read tables."""
+_SHARE: Final = 4
+"""A release that is not live gets this part of the live one's memory: the fourth."""
 _MINUTE_S: Final = 60
 
 
@@ -61,7 +66,20 @@ def of_project(
     serving, metrics = settings.serving, Metrics()
     tables, hidden = Tables.of(settings), secrets_of(settings)
     store = Store(tables, secrets.randbits(64), serving.memory_mb << 20, feed)
-    lane = Lane(AnswerCache(store, serving.held_mb << 20), serving.poll_ms / 1000, clock, PollMetrics(metrics, log).polled)
+    every, polls = serving.poll_ms / 1000, PollMetrics(metrics, log)
+    releases = ReleaseLanes(
+        lambda release: IfPromoted(tables, release, settings.keep.release_days, now),
+        lambda asked: Store(tables, secrets.randbits(64), (serving.memory_mb << 20) // _SHARE, asked=asked),
+        (serving.held_mb << 20) // _SHARE,
+        every if tables.local else max(every, SELDOM_S),
+        clock,
+    )
+
+    def record_poll(outcome: Snapshot | Failed, seconds: float) -> None:
+        polls.polled(outcome, seconds)
+        releases.drop_idle()
+
+    lane = Lane(AnswerCache(store, serving.held_mb << 20), every, clock, record_poll)
     if not tables.local:
         lane.rests = WholeLog(settings, clock).counted
     if feed is not None:
@@ -71,6 +89,7 @@ def of_project(
         identities=IdentityProviders(Tokens(tables, clock), _oidc(settings, log, clock)),
         seal=Seal(settings.folder / "access" / "seal.key", secrets.token_bytes),
         lane=lane,
+        releases=releases,
         watchdog=Watchdog(serving.timeout_s / 2, log, exits=exits_if_hung),
         statements=Statements(
             store,

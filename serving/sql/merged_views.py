@@ -251,7 +251,9 @@ class Statements:
         finally:
             self._sandbox.close()
 
-    async def run(self, statement: str, *, readable: Collection[str], by: str) -> MergedRows:
-        """The rows of one SELECT over the `readable` views, at the newest snapshot, for a principal. Raises Refused."""
-        run = partial(ask, self._sandbox, self._views, statement, readable=readable)
+    async def run(self, statement: str, *, readable: Collection[str], by: str, among: MergedViews | None = None) -> MergedRows:
+        """The rows of one SELECT over the `readable` views, at the newest snapshot, for a principal; `among` are the views of
+        another store. Raises Refused.
+        """
+        run = partial(ask, self._sandbox, among or self._views, statement, readable=readable)
         return await self._places.run(by, run)

@@ -946,4 +946,11 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "pc.and_(placed, pc.greater(offsets, pa.array(ends)))",
         "test_an_event_of_table_and_topic_counts_once_at_every_cut",
     ),
+    Mutant(
+        "release-answered-by-the-live-one",
+        "over HTTP a question to a release that is not live is answered by the live one",
+        "lambda asked: Store(tables, secrets.randbits(64), (serving.memory_mb << 20) // _SHARE, asked=asked),",
+        "lambda asked: Store(tables, secrets.randbits(64), (serving.memory_mb << 20) // _SHARE),",
+        "test_a_release_answers_as_after_its_promotion",
+    ),
 )

@@ -335,6 +335,7 @@ def _stand(snapshot: Snapshot, view: View) -> str:
         publication.number,
         publication.at.isoformat(),
         publication.release,
+        publication.views[view.name].version,  # a release that is not live may be built again without a publication
         snapshot.live,
         tail.cut.to_json(),
         tail.end.to_json(),

@@ -64,6 +64,15 @@ MaxAge = Annotated[
         max_length=20,
     ),
 ]
+Release = Annotated[
+    int | None,
+    Query(
+        ge=1,
+        lt=2**31,
+        description="Answer from this release as if it were promoted now: it is ready, or stands beside the live one. Needs the "
+        "right `release`. Default: the live release.",
+    ),
+]
 Null = Annotated[list[str], Query(description="A key that must be NULL; may be repeated.")]
 Window = Annotated[
     str | None,
@@ -116,6 +125,7 @@ class _Parameters(BaseModel):
     layer: LayerName = None
     min_position: MinPosition = None
     max_age: MaxAge = None
+    release: Release = None
     escaped: Escaped = False
 
     @property

@@ -12,12 +12,12 @@ from fastapi import Request
 from tandem.ledger.log.positions import Position, distance
 from tandem.serving.access.rights import Principal
 from tandem.serving.http.answers.cache import AnswerCache, CachedAnswer
-from tandem.serving.http.answers.lane import Lane
+from tandem.serving.http.answers.release_lanes import AnyLane
 from tandem.serving.http.protocol.parameters import RowParameters, RowsParameters
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.http.queries.parse import parse_cursor, parse_measures, question_of
 from tandem.serving.http.queries.permitted import view_for
-from tandem.serving.http.requests.server import Server, principal_of, server_of
+from tandem.serving.http.requests.server import Server, lane_of, principal_of, server_of
 from tandem.serving.read.selection import BadSelection, parse_position, parse_span, parse_time
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.read.snapshot_follower import live_at
@@ -47,9 +47,9 @@ async def ask(request: Request, name: str, parameters: RowsParameters | RowParam
     wants_fresh = bool(parameters.min_position or parameters.max_age)
     if past and wants_fresh:
         raise BadSelection("min_position and max_age cannot be combined with publication or as_of")
-    lane = server.lane
-    if not past:
-        lane.snapshot()
+    if past and parameters.release is not None:
+        raise BadSelection("release cannot be combined with publication or as_of")
+    lane = server.lane if past else await lane_of(request, parameters.release)
 
     def found(cache: AnswerCache) -> Found:
         return _found(cache, principal, name, parameters)
@@ -94,7 +94,7 @@ _AGAIN: Final = {"Retry-After": "1"}
 
 async def ask_fresh(
     server: Server,
-    lane: Lane,
+    lane: AnyLane,
     view: View,
     question: Callable[[AnswerCache], T],
     *,
@@ -145,7 +145,11 @@ async def ask_fresh(
 
 
 async def ask_all_fresh(
-    server: Server, views: Collection[View], min_position: str, ask: Callable[[], Awaitable[tuple[Snapshot | None, T]]]
+    server: Server,
+    lane: AnyLane,
+    views: Collection[View],
+    min_position: str,
+    ask: Callable[[], Awaitable[tuple[Snapshot | None, T]]],
 ) -> T:
     """The result of a question once answers of several views count a position: each view whose source has a topic of it.
 
@@ -157,12 +161,12 @@ async def ask_all_fresh(
     def why(snapshot: Snapshot) -> str:
         return f"{_lacking(snapshot, views, position)} offsets below min_position are not counted"
 
-    return await _once(server, server.lane, lambda snapshot, _: not _lacking(snapshot, views, position), ask, why, views=views)
+    return await _once(server, lane, lambda snapshot, _: not _lacking(snapshot, views, position), ask, why, views=views)
 
 
 async def _once(
     server: Server,
-    lane: Lane,
+    lane: AnyLane,
     holds: Holds,
     ask: Callable[[], Awaitable[tuple[Snapshot | None, T]]],
     why: Callable[[Snapshot], str],

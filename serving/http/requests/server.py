@@ -18,9 +18,11 @@ from tandem.serving.access.oidc import IdentityProviders
 from tandem.serving.access.rights import Principal
 from tandem.serving.access.sealed_text import Seal
 from tandem.serving.http.answers.lane import Lane
+from tandem.serving.http.answers.release_lanes import AnyLane, ReleaseLanes
 from tandem.serving.http.answers.watchdog import Watchdog
 from tandem.serving.http.commands import Redecode, Runs
 from tandem.serving.http.metrics import Metrics
+from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.ingest.gateway import Gateway
 from tandem.serving.sql.merged_views import Statements
 from tandem.serving.status.parts import Parts
@@ -45,6 +47,7 @@ class Server:
     identities: IdentityProviders
     seal: Seal
     lane: Lane
+    releases: ReleaseLanes
     watchdog: Watchdog
     statements: Statements
     tables: Tables
@@ -68,7 +71,7 @@ class Server:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
         """Answer requests until the context ends."""
-        with self.watchdog.open(), self.pool.open():
+        with self.watchdog.open(), self.pool.open(), self.releases.open():
             async with (
                 self.parts.open(),
                 self.identities.open(),
@@ -92,6 +95,21 @@ def server_of(request: Request) -> Server:
 def principal_of(request: Request) -> Principal:
     """The caller, as the gate authenticated it."""
     return cast("Principal", request.scope["state"]["principal"])
+
+
+async def lane_of(request: Request, release: int | None) -> AnyLane:
+    """The lane that answers a request: of the live release, or of another one, by its number.
+
+    Raises ReadFailed; Problem 403 without the right for the other one, 429 if too many are asked; NotReady.
+    """
+    server, principal = server_of(request), principal_of(request)
+    if release is None:
+        server.lane.snapshot()
+        return server.lane
+    if "release" not in principal.rights.verbs:
+        verbs = ", ".join(sorted(principal.rights.verbs))
+        raise Problem(403, f"a question to a release that the request names needs the right 'release'; the token has {verbs}")
+    return await server.releases.lane(release, by=str(principal))
 
 
 def held_by(request: Request) -> ExitStack:

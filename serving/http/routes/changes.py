@@ -12,16 +12,16 @@ from fastapi.responses import StreamingResponse
 from tandem.serving.access.rights import Principal
 from tandem.serving.changes import Changes, ChangesToken, TokenGone, ViewFollower, watch
 from tandem.serving.http.answers.cache import AnswerCache
-from tandem.serving.http.answers.lane import Lane
+from tandem.serving.http.answers.release_lanes import AnyLane
 from tandem.serving.http.models.openapi import problems
 from tandem.serving.http.protocol.formats import provenance, rows_of
-from tandem.serving.http.protocol.parameters import Since, View
+from tandem.serving.http.protocol.parameters import Release, Since, View
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.http.queries.permitted import view_for
 from tandem.serving.http.requests import audit_log
 from tandem.serving.http.requests.audit_log import Inquiry
 from tandem.serving.http.requests.gate import UNREAD, Gated
-from tandem.serving.http.requests.server import LARGE, Server, held_by, principal_of, server_of
+from tandem.serving.http.requests.server import LARGE, Server, held_by, lane_of, principal_of, server_of
 from tandem.serving.memory.store import Pinned, Store
 from tandem.serving.read.selection import ALWAYS, BadSelection, Selection
 from tandem.serving.read.touched_rows import any_touched, marked, split
@@ -48,6 +48,7 @@ async def changes(
     view: View,
     *,
     since: Since = None,
+    release: Release = None,
     last_event_id: Annotated[str | None, Header(description="As `since`; sent by an EventSource when it reconnects.")] = None,
 ) -> StreamingResponse:
     """Rows that changed since the last update, whenever answers change: server-sent events `rows`.
@@ -65,8 +66,7 @@ async def changes(
         said = f"{server.streams.held(who)} streams of this token are open, which is its limit now; close one, then try again"
         raise Problem(429, said, headers={"Retry-After": "1"})
     held_by(request).callback(server.streams.give_back, who)
-    lane = server.lane
-    lane.snapshot()
+    lane = await lane_of(request, release)
 
     def seen(cache: AnswerCache) -> tuple[Store, Pinned, dict[str, pa.Scalar], str | None]:
         of = view_for(cache.views(), view, principal)
@@ -101,7 +101,7 @@ def _token(server: Server, principal: Principal, text: str | None) -> ChangesTok
 
 async def _events(
     server: Server,
-    lane: Lane,
+    lane: AnyLane,
     principal: Principal,
     watching: ViewFollower,
     *,

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request, Response
 from tandem.serving.http.answers.cache import AnswerCache, outside
 from tandem.serving.http.models.openapi import rows as documented
 from tandem.serving.http.models.rows import LookedDocument, LookupDocument, OneRowDocument, RowsDocument, Scalar
-from tandem.serving.http.protocol.parameters import KEY_VALUES, Escaped, MinPosition, RowParameters, RowsParameters
+from tandem.serving.http.protocol.parameters import KEY_VALUES, Escaped, MinPosition, Release, RowParameters, RowsParameters
 from tandem.serving.http.protocol.parameters import View as ViewName
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.http.queries.ask import Found, ask, ask_fresh
@@ -20,7 +20,7 @@ from tandem.serving.http.queries.parse import lookup_question, parse_measures
 from tandem.serving.http.queries.permitted import view_for
 from tandem.serving.http.queries.respond import respond
 from tandem.serving.http.requests.gate import Gated
-from tandem.serving.http.requests.server import principal_of, server_of
+from tandem.serving.http.requests.server import lane_of, principal_of, server_of
 from tandem.serving.memory.index import Numbers
 from tandem.serving.memory.key_values import fits
 from tandem.serving.read.selection import BadSelection, parse_keys
@@ -66,7 +66,13 @@ async def row(request: Request, view: ViewName, parameters: Annotated[RowParamet
     responses=documented(413, conditional=False),
 )
 async def lookup(
-    request: Request, view: ViewName, body: LookupDocument, *, min_position: MinPosition = None, escaped: Escaped = False
+    request: Request,
+    view: ViewName,
+    body: LookupDocument,
+    *,
+    min_position: MinPosition = None,
+    release: Release = None,
+    escaped: Escaped = False,
 ) -> Response:
     """The rows that have any of many keys, at one snapshot, in the order of the keys.
 
@@ -76,8 +82,7 @@ async def lookup(
     most = server.settings.max_rows
     if len(body.keys) > most:
         raise Problem(400, f"the lookup has {len(body.keys)} keys; the limit is {most}")
-    lane = server.lane
-    lane.snapshot()
+    lane = await lane_of(request, release)
 
     def looked_up(cache: AnswerCache) -> tuple[Found, dict[str, list[int]]]:
         of = view_for(cache.views(), view, principal)

@@ -4,17 +4,19 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
+from tandem.serving.http.answers.cache import AnswerCache
+from tandem.serving.http.answers.release_lanes import ReleaseLane
 from tandem.serving.http.models.openapi import rows as documented
 from tandem.serving.http.models.rows import SelectedDocument, StatementDocument
 from tandem.serving.http.protocol.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
 from tandem.serving.http.protocol.media_types import JSON
-from tandem.serving.http.protocol.parameters import Escaped, MinPosition
+from tandem.serving.http.protocol.parameters import Escaped, MinPosition, Release
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.http.queries.ask import ask_all_fresh
 from tandem.serving.http.queries.permitted import readable
 from tandem.serving.http.requests import audit_log
 from tandem.serving.http.requests.gate import Gated
-from tandem.serving.http.requests.server import principal_of, server_of
+from tandem.serving.http.requests.server import lane_of, principal_of, server_of
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.sql.merged_views import MergedRows
 from tandem.serving.sql.messages import Reason, StatementRefused
@@ -29,7 +31,12 @@ router = APIRouter(route_class=Gated, tags=["rows"])
     "/sql", openapi_extra={"x-verb": "sql"}, response_model=SelectedDocument, responses=documented(413, conditional=False)
 )
 async def sql(
-    request: Request, body: StatementDocument, *, min_position: MinPosition = None, escaped: Escaped = False
+    request: Request,
+    body: StatementDocument,
+    *,
+    min_position: MinPosition = None,
+    release: Release = None,
+    escaped: Escaped = False,
 ) -> Response:
     """The rows of one SELECT, in DuckDB's SQL, over the views that the token may read, each of them a table, at one snapshot.
 
@@ -41,18 +48,22 @@ async def sql(
         raise Problem(403, "a token that is restricted to rows may not use SQL; read its rows at /views/{view}/rows")
     media = accepted(request.headers.get("accept"))
     refuse_other(media, escaped=escaped)
-    server.lane.snapshot()
-    known = readable(server.statements.store.pinned().project.views, principal)
+    lane = await lane_of(request, release)
+    of_release = None
+    if isinstance(lane, ReleaseLane):
+        of_release = lane.statements
+        await lane.ask(AnswerCache.live, by=str(principal))  # which polls
+    known = readable(lane.cache.store.pinned().project.views, principal)
 
     async def ask() -> tuple[Snapshot | None, MergedRows]:
-        rows = await server.statements.run(body.statement, readable=known, by=str(principal))
+        rows = await server.statements.run(body.statement, readable=known, by=str(principal), among=of_release)
         return rows.snapshot, rows
 
     try:
         if min_position is None:
             _, found = await ask()
         else:
-            found = await ask_all_fresh(server, known.values(), min_position, ask)
+            found = await ask_all_fresh(server, lane, known.values(), min_position, ask)
     except StatementRefused as refused:
         raise Problem(_STATUS[refused.reason], str(refused)) from refused
     told = found.summary({name: provenance(one, bound=False) for name, one in found.provenance.items()})

@@ -15,6 +15,7 @@ from tandem.cli.__main__ import main
 from tandem.cli.command_line import application
 from tandem.infra.folders import ROOT
 from tests.documented import Command, File, steps
+from tests.serving.http.served import Served
 from tests.serving.two_releases import applied, build
 from tests.serving.world import World, position
 
@@ -49,6 +50,21 @@ def test_every_command_gives_the_output_in_the_page(tmp_path: Path, capsys: pyte
             assert step.missing(out + err) is None, out + err
             shown += 1
     assert shown == 6
+
+
+def test_the_request_in_the_page_gives_answers_that_are_not_live(tmp_path: Path) -> None:
+    first, changed = (step.text for step in steps("try-a-release.md") if isinstance(step, File))
+    world = World(tmp_path, definitions=first)
+    world.append(0, *(record(*each) for each in FIRST))
+    world.trigger()
+    world.recompute(position(5))
+    build(applied(world, changed), position(5))
+    page = (ROOT / "docs" / "try-a-release.md").read_text("utf-8")
+    (path,) = re.findall(r'^curl .*"http://[^/]+(/\S+)"$', page, re.MULTILINE)
+    with Served(world).asker() as ask:
+        answer = ask.get(path).json()
+    assert (answer["provenance"]["release"], answer["provenance"]["live"]) == (2, False)
+    assert [(row["page"], row["requests"]) for row in answer["rows"]] == [("/a", 1), ("/b", 1)]
 
 
 WORKFLOW: dict[str, Any] = msgspec.yaml.decode((ROOT / "examples" / "ci" / "release.yaml").read_text("utf-8"))
