@@ -5,8 +5,8 @@
 3. Record the adoption with these files, then the archive run.
 4. Make all of its rows visible in one commit with the run's number.
 
-If an adoption is killed in 1 or 2, the next one starts over; after that the next one commits what was recorded, then looks for
-what is new. `archive` decodes the records, as those of an import.
+If an adoption is killed in 1 or 2, the next one starts over; after that the next one commits what was recorded, or writes its
+rows again if its files were deleted, then looks for what is new. `archive` decodes the records, as those of an import.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,6 +28,7 @@ from tandem.batch.runtime.session import BatchRun
 from tandem.batch.runtime.spark_jobs import TaskFailed
 from tandem.infra.spark.errors import SPARK_ERRORS, sentence
 from tandem.infra.spark.versions import compared
+from tandem.ledger.delta.errors import Vanished
 from tandem.ledger.delta.location import Location
 from tandem.ledger.log.adoptions import ROWS, TABLES, Adoption, Adoptions
 from tandem.ledger.log.archive_runs import ADOPT, APP_ID, ArchiveLedger
@@ -127,26 +128,63 @@ def run(batch: BatchRun, source: Source, request: AdoptRequest, *, write: Write 
     if ledger.unchecked() is not None or any(run.by != ADOPT for run in ledger.unwritten()):
         raise NotAdopted(f"an archive run of source {name!r} is incomplete; run `tandem archive`, then adopt again")
     ledger.name_topics({TABLES[request.topic]: request.topic}, at=batch.now())
-    earlier = adoptions.every()
-    if earlier:
-        finish(batch, ledger, earlier[-1])
+    archive = Location.of(tables, tables.archive(name))
+    write = write or _spark(batch, source, request)
+    left = adoptions.pending(ledger.archived())
+    if left is not None:
+        try:
+            finish(batch, ledger, left)
+        except Vanished:
+            task = RowTask(archive, left.version, _ends(_start_of(adoptions, left), request.topic))
+            again = _written_again(left, table, task, request.topic, write)
+            adoptions.record(replace(again, at=batch.now()))
+            finish(batch, ledger, again)
     files = new_files(adoptions, table)
     if not files:
         return AdoptResult(table.version, 0, 0, seam)
-    before = earlier[-1].end if earlier else LOG_START
-    ends = {number: end for (topic, number), end in before.items() if topic == request.topic}
-    task = RowTask(Location.of(tables, tables.archive(name)), table.version, ends)
+    earlier = adoptions.every()
+    start = earlier[-1].end if earlier else LOG_START
     batch.say(f"{name}: adopting {len(files)} files of {table.path}")
-    written = (write or _spark(batch, source, request))(task, table, files)
-    added = {(request.topic, file.bounds["partition"][0]): file.bounds["offset"][1] + 1 for file in _last(written)}
-    end = upper(before, Position.of(added))
+    written = write(RowTask(archive, table.version, _ends(start, request.topic)), table, files)
     rows = sum(file.rows for file in written)
+    contents = {path: table.files[path] for path in files}
     adoption = Adoption(
-        str(table.path), table.version, {path: table.files[path] for path in files}, end, rows, _json(written), batch.now()
+        str(table.path), table.version, contents, _end(start, written, request.topic), rows, _json(written), batch.now()
     )
     adoptions.record(adoption)
     finish(batch, ledger, adoption)
     return AdoptResult(table.version, len(files), rows, seam)
+
+
+def _start_of(adoptions: Adoptions, left: Adoption) -> Position:
+    """Where an adoption begins; it is recorded with its end, from the end of the adoption before it."""
+    return next((each.end for each in reversed(adoptions.every()) if each.end != left.end), LOG_START)
+
+
+def _written_again(left: Adoption, table: HistoryTable, task: RowTask, topic: str, write: Write) -> Adoption:
+    """An adoption whose files were deleted before their commit, with its rows in new files at the same offsets.
+
+    Raises NotAdopted unless this is its table, with the same files.
+    """
+    if left.table != str(table.path):
+        raise NotAdopted(f"an adoption of table {left.table} is incomplete; run `tandem adopt` with that table first")
+    table.newer_files(left.files)
+    written = write(task, table, sorted(left.files))
+    if {**task.ends, **_ends(_end(LOG_START, written, topic), topic)} != _ends(left.end, topic):
+        raise NotAdopted(
+            f"an adoption of table {left.table} is incomplete, its files in the archive were deleted, and its rows are divided "
+            "otherwise now; set spark.master as it was, or begin with a new state folder"
+        )
+    return replace(left, archive_files=_json(written))
+
+
+def _ends(position: Position, of: str) -> dict[int, int]:
+    return {number: end for (topic, number), end in position.items() if topic == of}
+
+
+def _end(start: Position, written: tuple[Written, ...], topic: str) -> Position:
+    added = {(topic, file.bounds["partition"][0]): file.bounds["offset"][1] + 1 for file in _last(written)}
+    return upper(start, Position.of(added))
 
 
 def refusal(ledger: ArchiveLedger, rows: str) -> str | None:

@@ -18,6 +18,7 @@ from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.vacuum import Freed, checkpoint, vacuum
 from tandem.ledger.files.file_ranges import EVENTS, RECORDS, PositionColumns
+from tandem.ledger.log.adoptions import Adoptions
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.publish import publications
 from tandem.ledger.publish.batch_parts import paths
@@ -103,7 +104,8 @@ def _logs(tables: Tables, needed: list[Release], settings: Settings, at: datetim
             continue
         _claim(tables, tables.archive(source))
         # Files of a run that is not checked may have to leave the archive, and no others with them.
-        checked = ledger.unchecked() is None
+        # The files of a recorded adoption are in no commit until the next `tandem adopt`.
+        checked = ledger.unchecked() is None and Adoptions(tables, source).pending(ledger.archived()) is None
         addresses: dict[str, PositionColumns] = {tables.archive(source): RECORDS} if checked else {}
         for release in needed:
             if decoder := release.sources.get(source):

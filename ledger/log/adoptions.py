@@ -81,6 +81,11 @@ class Adoptions:
         """All adoptions in their order. Raises Unreadable."""
         return [_adoption(row) for row in self._journal.read().rows()]
 
+    def pending(self, archived: Position) -> Adoption | None:
+        """The newest adoption if the archive, which has reached `archived`, lacks its rows: its files are in no commit yet."""
+        last = next(reversed(self.every()), None)
+        return None if last is None or not last.rows or last.end.at_or_below(archived) else last
+
 
 def _adoption(row: Mapping[str, Any]) -> Adoption:
     return Adoption(

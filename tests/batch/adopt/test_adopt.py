@@ -1,6 +1,7 @@
 """A history in a table and the rest in a topic: adopted and recomputed, they are as one log."""
 
 import json
+import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ from tandem.batch.adopt.table import HistoryTable, NotAdopted
 from tandem.batch.adopt.write_rows import RowTask, write_partition
 from tandem.batch.archive import archive
 from tandem.batch.archive.copy_task import total
+from tandem.batch.maintain import maintain
 from tandem.batch.recompute import recompute
 from tandem.batch.runtime import delta_commits
 from tandem.batch.runtime.parquet_writer import Written
@@ -130,6 +132,71 @@ def test_a_source_without_a_seam_or_with_a_log_is_refused(shop: Shop, tmp_path: 
     archive.run(shop.run("archive"), shop.project)
     with pytest.raises(NotAdopted, match="has already read topic"):
         adopted(shop, tmp_path / "lake")
+
+
+def killed_before(step: str, patch: pytest.MonkeyPatch, shop: Shop, lake: Path) -> None:
+    """An adoption that ends just before this write."""
+
+    def killed(*args: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    with patch.context() as patched:
+        patched.setattr({"intend": ArchiveLedger, "add_files": delta_commits}[step], step, killed)
+        with pytest.raises(KeyboardInterrupt):
+            adopted(shop, lake)
+
+
+def archive_files(shop: Shop) -> set[Path]:
+    return set(Path(shop.tables.archive("sales").removeprefix("file://")).glob("*.parquet"))
+
+
+def half_adopted(shop: Shop, monkeypatch: pytest.MonkeyPatch, lake: Path, step: str) -> set[Path]:
+    """One file of the table is in the archive and in answers, and the adoption of another was killed. Returns its files."""
+    save(lake, "a", range(10))
+    adopted(shop, lake)
+    counted(shop)
+    before = archive_files(shop)
+    save(lake, "b", range(10, 30))
+    killed_before(step, monkeypatch, shop, lake)
+    left = archive_files(shop) - before
+    assert left
+    return left
+
+
+@pytest.mark.parametrize("step", ["intend", "add_files"])
+def test_maintain_keeps_the_files_of_an_unfinished_adoption(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    left = half_adopted(shop, monkeypatch, tmp_path / "lake", step)
+    later = datetime.now(UTC) + timedelta(days=30)
+    for file in left:
+        os.utime(file, (START.timestamp(), START.timestamp()))
+    maintain.run(shop.settings, now=lambda: later, say=print)
+    assert left <= archive_files(shop)
+    adopted(shop, tmp_path / "lake")
+    assert sum(row["n"] for row in counted(shop)["per_hour"]) == 30
+    maintain.run(shop.settings, now=lambda: later, say=print)
+
+
+@pytest.mark.parametrize("step", ["intend", "add_files"])
+def test_an_adoption_whose_files_were_deleted_writes_them_again(
+    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Before that it refuses another table, and a table without the same files."""
+    lake = tmp_path / "lake"
+    for file in half_adopted(shop, monkeypatch, lake, step):
+        file.unlink()
+    save(tmp_path / "other", "a", range(3))
+    with pytest.raises(NotAdopted, match=r"an adoption of table .*lake is incomplete"):
+        adopted(shop, tmp_path / "other")
+    (lake / "b.parquet").rename(tmp_path / "b.parquet")
+    with pytest.raises(NotAdopted, match=r"changed its past: 1 files .* such as b\.parquet"):
+        adopted(shop, lake)
+    (tmp_path / "b.parquet").rename(lake / "b.parquet")
+    save(lake, "c", range(30, 35))
+    assert adopted(shop, lake).rows == 5
+    rows = counted(shop)["per_hour"]
+    assert (sum(row["n"] for row in rows), sum(row["cents"] for row in rows)) == (35, expected(range(35)))
 
 
 @pytest.mark.parametrize("step", ["record", "intend", "add_files"])
