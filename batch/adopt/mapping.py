@@ -44,7 +44,7 @@ def map_rows(
         elif field.required:
             raise NotAdopted(
                 f"the table has no column for field {name!r} of {source.event.__name__}; add --map {name}=EXPRESSION; columns: "
-                f"{listed(name, [column for column in frame.columns if column != '_file'])}"
+                f"{listed(name, [column for column in frame.columns if column not in {'_file', CORRUPT}])}"
             )
     places = [] if coordinates is None else [sql.expr(text).alias(name) for name, text in zip(_PLACE, coordinates, strict=True)]
     mapped = frame.select(*(column.alias(name) for name, column in columns.items()), *places, *_beside(frame))

@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.types import StringType
 
 from tandem.views.errors import TandemError
 
@@ -24,7 +25,7 @@ _SUFFIXES: Final[Mapping[str, Kind]] = {
 _RFC_4180: Final = {"header": "true", "enforceSchema": "false", "escape": '"', "multiLine": "true"}
 """Texts in quotes may have line ends and quotes. With enforceSchema Spark would ignore the headers of all files but one."""
 CORRUPT: Final = "_corrupt_record"
-"""The column with the text of a line that is not JSON."""
+"""The column with the text of a line that is not JSON, or of a row of CSV of another width than the header."""
 
 
 class NotAdopted(TandemError, code="adopt-impossible"):
@@ -81,7 +82,9 @@ class HistoryTable:
         reader = session.read.format(self.kind).option("basePath", str(self.path))
         paths = [str(self.path / name) for name in files]
         if self.kind == "csv":
-            frame = reader.options(**_RFC_4180).load(paths)
+            reader = reader.options(**_RFC_4180).option("columnNameOfCorruptRecord", CORRUPT)
+            # Without a column for them in a stated schema Spark cuts and fills rows of another width than the header.
+            frame = reader.schema(reader.load(paths).schema.add(CORRUPT, StringType())).load(paths)
         elif self.kind == "json":
             frame = reader.option("prefersDecimal", "true").option("columnNameOfCorruptRecord", CORRUPT).load(paths)
         elif self.kind == "parquet":

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tandem.batch.adopt.table import HistoryTable
+from tandem.batch.adopt.table import CORRUPT, HistoryTable
 from tandem.infra.spark.errors import SPARK_ERRORS
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
@@ -25,6 +25,16 @@ def test_a_text_in_quotes_may_have_line_ends_and_quotes(spark: SparkSession, tmp
     (tmp_path / "a.csv").write_text('id,note\n1,"two\nlines"\n2,"a ""word"", and more"\n3,"C:\\"\n')
     notes = {row["id"]: row["note"] for row in rows(spark, tmp_path)}
     assert notes == {"1": "two\nlines", "2": 'a "word", and more', "3": "C:\\"}
+
+
+def test_a_row_of_another_width_than_the_header_keeps_its_text(spark: SparkSession, tmp_path: Path) -> None:
+    """Also if a plan reads few of the columns."""
+    (tmp_path / "a.csv").write_text('id,note\n1,a\n2\n3,b,extra\n4,"x\ny"\n5,"q""q",more\n6,\n')
+    table = HistoryTable.of(tmp_path)
+    frame = table.rows(spark, ["a.csv"])
+    texts = [None, "2", "3,b,extra", None, '5,"q""q",more', None]
+    assert [row[CORRUPT] for row in frame.select("id", "note", CORRUPT).collect()] == texts
+    assert [row[CORRUPT] for row in frame.select("id", CORRUPT).collect()] == texts
 
 
 def test_files_of_csv_with_other_headers_are_refused(spark: SparkSession, tmp_path: Path) -> None:
