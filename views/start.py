@@ -134,7 +134,7 @@ def start_sentence(start: Mapping[str, Any]) -> str:
 def before_start(start: object, topics: pa.Array, partitions: pa.Array, offsets: pa.Array) -> pa.Array | None:
     """Per record, whether the start leaves it out: a record before it, and a row of PLACED from it on.
 
-    None if no record can be, because there is no start yet.
+    None without a start, which leaves out no record.
     """
     if not isinstance(start, StartPositions) or not start.offsets:
         return None

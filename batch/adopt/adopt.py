@@ -136,7 +136,7 @@ def run(batch: BatchRun, source: Source, request: AdoptRequest, *, write: Write 
             finish(batch, ledger, left)
         except Vanished:
             task = RowTask(archive, left.version, _ends(_start_of(adoptions, left), request.topic))
-            again = _written_again(left, table, task, request.topic, write)
+            again = _write_again(left, table, task, request.topic, write)
             adoptions.record(replace(again, at=batch.now()))
             finish(batch, ledger, again)
     files = new_files(adoptions, table)
@@ -161,7 +161,7 @@ def _start_of(adoptions: Adoptions, left: Adoption) -> Position:
     return next((each.end for each in reversed(adoptions.every()) if each.end != left.end), LOG_START)
 
 
-def _written_again(left: Adoption, table: HistoryTable, task: RowTask, topic: str, write: Write) -> Adoption:
+def _write_again(left: Adoption, table: HistoryTable, task: RowTask, topic: str, write: Write) -> Adoption:
     """An adoption whose files were deleted before their commit, with its rows in new files at the same offsets.
 
     Raises NotAdopted unless this is its table, with the same files.

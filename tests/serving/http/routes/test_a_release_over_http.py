@@ -133,7 +133,7 @@ def test_no_answer_tag_or_cursor_is_of_another_release(sides: Sides, server: tup
         assert [one.json()["provenance"]["live"] for one in answers] == [True, False]
         assert live.headers["ETag"] != ready.headers["ETag"]
         of_release = f"{path}{'&' if '?' in path else '?'}release=2"
-        # A tag of one release is no news to it, and never to the other.
+        # A release answers 304 to its own tag, and never to that of the other release.
         for path_of, own, other in ((path, live, ready), (of_release, ready, live)):
             assert ask.get(path_of, headers={"If-None-Match": own.headers["ETag"]}).status_code == 304
             assert ask.get(path_of, headers={"If-None-Match": other.headers["ETag"]}).status_code == 200
