@@ -20,6 +20,7 @@ from tandem.batch.runtime.session import BatchRun
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.vacuum import Freed
+from tandem.ledger.log.adoptions import Adoptions
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.erasures import Erasure, Erasures
 from tandem.ledger.publish import publications
@@ -145,9 +146,11 @@ def _live(tables: Tables, standing: StandingReleases, source: str) -> tuple[Publ
 
 
 def _refuse_unready(tables: Tables, live: Publication, release: Release, source: str) -> None:
-    """Raise NotForgotten if publishing is paused, or an archive run or import of the source is incomplete."""
+    """Raise NotForgotten if publishing is paused, or an archive run, import or adoption of the source is incomplete."""
     if live.kind == "rollback":
         raise NotForgotten(f"publication {live.number} is a rollback, so nothing can be published; run `tandem resume` first")
     ledger = ArchiveLedger(tables, source)
+    if left := Adoptions(tables, source).pending(ledger.archived()):
+        raise NotForgotten(f"an adoption of table {left.table} is incomplete; run `tandem adopt` with that table first")
     if ledger.unchecked() is not None or ledger.unfinished(release.sources[source]):
         raise NotForgotten(f"an archive run of source {source!r} is incomplete; run `tandem archive` first")

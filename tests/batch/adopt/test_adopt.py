@@ -18,6 +18,8 @@ from tandem.batch.adopt.table import HistoryTable, NotAdopted
 from tandem.batch.adopt.write_rows import RowTask, write_partition
 from tandem.batch.archive import archive
 from tandem.batch.archive.copy_task import total
+from tandem.batch.erase import erase
+from tandem.batch.erase.find_records import NotForgotten
 from tandem.batch.maintain import maintain
 from tandem.batch.recompute import recompute
 from tandem.batch.runtime import delta_commits
@@ -176,6 +178,18 @@ def test_maintain_keeps_the_files_of_an_unfinished_adoption(
     adopted(shop, tmp_path / "lake")
     assert sum(row["n"] for row in counted(shop)["per_hour"]) == 30
     maintain.run(shop.settings, now=lambda: later, say=print)
+
+
+def test_nothing_is_erased_while_an_adoption_is_unfinished(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = half_adopted(shop, monkeypatch, tmp_path / "lake", "intend")
+    with pytest.raises(
+        NotForgotten, match=r"an adoption of table .*lake is incomplete; run `tandem adopt` with that table first"
+    ):
+        erase.run(shop.run("forget"), "sales", None)
+    assert left <= archive_files(shop)
+    adopted(shop, tmp_path / "lake")
+    counted(shop)
+    assert erase.run(shop.run("forget"), "sales", None) == []
 
 
 @pytest.mark.parametrize("step", ["intend", "add_files"])
