@@ -54,7 +54,11 @@ def wait_until(what) -> None:
 
 
 def lives(pid: int) -> bool:
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    # Asked once: a process may end between a look whether it exists and a look at its state.
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def said(path: Path) -> bool:
