@@ -12,8 +12,9 @@ has them for a while (serving/memory/cached_view.py): there the reader continues
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
 
@@ -23,15 +24,19 @@ from tandem.ledger.publish import publications
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.standing import StandingReleases
 from tandem.ledger.realtime.follower import Follower
-from tandem.serving.memory.cached_view import CachedView, OutgrowsMemory, ViewOrigin, followed, without_hot
+from tandem.serving.memory.cached_view import SECONDS, CachedView, OutgrowsMemory, ViewOrigin, followed, without_hot
 from tandem.serving.memory.differences import differences
 from tandem.serving.memory.store import InMemory, Pinned, Store
 from tandem.serving.read.outcome import Absent, ReadFailed, Value, answered
 from tandem.serving.read.provenance import Provenance
-from tandem.serving.read.row_filter import EVERY_ROW, RowFilter, row_filter
+from tandem.serving.read.row_filter import EVERY_ROW, RowFilter, RowsWanted, row_filter
 from tandem.serving.read.snapshot import tail
 from tandem.views.errors import TandemError
 from tandem.views.view import View
+
+EVERYTHING: Final = RowsWanted()
+HEARTBEAT_S: Final = SECONDS / 3
+"""After so long without an update a reader gets one without rows, if its token can move on."""
 
 
 class TokenGone(TandemError, code="token-expired"):
@@ -76,6 +81,7 @@ class Changes:
     """The changes up to a snapshot: rows as they are there, and the keys and windows of deleted rows.
 
     `gone` has the keys and the window's start, or its number where windows follow the order of the log. Continue from `token`.
+    An update without either moves the token on, now and then while nothing that the reader wants changes.
     """
 
     rows: Value | Absent
@@ -105,18 +111,23 @@ class ViewFollower:
     name: str
     _before: CachedView
     _known: tuple[str, CachedView] | None = None
-    _only: RowFilter = EVERY_ROW
+    only: RowFilter = EVERY_ROW
 
-    def look(self, pinned: Pinned) -> Changes | None:
-        """The changes up to a snapshot since the last call, None if there are none. Raises TokenGone, ReadFailed, Unreadable."""
+    def look(self, pinned: Pinned, *, always: bool = False) -> Changes | None:
+        """The changes up to a snapshot since the last call, None if there are none. Raises TokenGone, ReadFailed, Unreadable.
+
+        With `always` an update without rows moves the token of a reader on, for whom nothing has changed for long: an old token
+        expires.
+        """
         view, memory = _memory(self.store, pinned, self.name)
         held, before = memory.answers.held, self._before
         if held.batch.fingerprint != before.batch.fingerprint:
             number = memory.provenance.publication
             raise TokenGone(f"view {self.name!r} has another meaning since publication {number}; scan it again")
         self._before = held
-        found = None if held is before else _changes(view, memory, before, self._only)
-        return found if found is not None and (found.rows.total or found.gone.num_rows) else None
+        moved = always and (self._known is None or self._known[1] is not held)
+        found = None if held is before and not moved else _changes(view, memory, before, self.only)
+        return found if found is not None and (moved or found.rows.total or found.gone.num_rows) else None
 
     def sent(self, found: Changes) -> None:
         """The reader gets these changes, those of the last `look`: it may come back with their token, or with the one before."""
@@ -130,51 +141,39 @@ class ViewFollower:
             self.store.recent.put(*self._known)
 
 
-def watch(
-    store: Store,
-    pinned: Pinned,
-    name: str,
-    since: ChangesToken | None,
-    *,
-    keys: Mapping[str, object] | None = None,
-    where: str | None = None,
-) -> ViewFollower:
-    """A reader, at a token or at the snapshot, of the rows with these values of keys for which `where` is true.
+def watch(store: Store, pinned: Pinned, name: str, since: ChangesToken | None, wanted: RowsWanted = EVERYTHING) -> ViewFollower:
+    """A reader of the rows that it wants, at a token or at the snapshot.
 
     Raises TokenGone, UnknownView, BadSelection, ReadFailed, Unreadable.
     """
     view, memory = _memory(store, pinned, name)
     held = memory.answers.held
-    only = row_filter(view, keys or {}, where)
+    only = row_filter(view, wanted)
     if since is None:
-        return ViewFollower(store, name, held, _only=only)
+        return ViewFollower(store, name, held, only=only)
     known = _at(store, view, held, since)
     return ViewFollower(store, name, known, (str(since), known), only)
 
 
-def changes(
-    store: Store,
-    name: str,
-    since: ChangesToken | None,
-    *,
-    keys: Mapping[str, object] | None = None,
-    where: str | None = None,
-) -> Iterator[Changes]:
+def changes(store: Store, name: str, since: ChangesToken | None, wanted: RowsWanted = EVERYTHING) -> Iterator[Changes]:
     """The changes that `watch` reports from a token, or from now on, as snapshots come; ends when the store is closed.
 
     Raises TokenGone, UnknownView, BadSelection, ReadFailed, Unreadable.
     """
     pinned = store.pinned()
-    return _changes_since(store, pinned, watch(store, pinned, name, since, keys=keys, where=where))
+    return _changes_since(store, pinned, watch(store, pinned, name, since, wanted))
 
 
 def _changes_since(store: Store, pinned: Pinned, watching: ViewFollower) -> Iterator[Changes]:
+    clock = store.recent.clock
+    sent = clock()
     try:
         while True:
-            if (found := watching.look(pinned)) is not None:
+            if (found := watching.look(pinned, always=clock() - sent >= HEARTBEAT_S)) is not None:
                 watching.sent(found)
                 yield found
-            newer = store.after(pinned)
+                sent = clock()
+            newer = store.after(pinned, HEARTBEAT_S)
             if newer is None:
                 return
             pinned = newer
@@ -248,5 +247,5 @@ def _changes(view: View, memory: InMemory, before: CachedView, only: RowFilter) 
     held = memory.answers.held
     found = differences(before, held, only)
     rows = memory.answers.labelled([found.changed])
-    changed = answered(view, rows.table, rows.touched, memory.provenance, total=rows.total)
+    changed = answered(view, only.columns(rows.table), rows.touched, memory.provenance, total=rows.total)
     return Changes(changed, found.gone, str(token_of(held)))

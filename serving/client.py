@@ -14,6 +14,7 @@ import httpx
 import msgspec
 import pyarrow as pa
 
+from tandem.serving.event_stream import ServerChanges, parse_events
 from tandem.serving.http.protocol.media_types import ARROW, JSON, NDJSON
 from tandem.serving.read.provenance import Layer
 from tandem.serving.read.tabular import SHOWN, Tabular, html_table, row_count
@@ -191,6 +192,31 @@ class Client:
         path = f"/views/{quote(view, safe='')}/lookup"
         got = _checked(self.http.post(path, params=_options(min_position=min_position, release=release), json=body)).json()
         return RowsPage(got["rows"], got["total"], got["provenance"], tuple(got["absent"]), tuple(got["hidden"]))
+
+    def changes(
+        self,
+        view: str,
+        keys: Mapping[str, Key] | None = None,
+        *,
+        since: str | None = None,
+        where: str | None = None,
+        measures: Sequence[str] = (),
+        release: int | None = None,
+    ) -> Iterator[ServerChanges]:
+        """Rows as they change, from a token or from now on, while the server is there.
+
+        `where` and `keys` choose rows: a row that leaves them is in `gone`. Raises Refused (410) once the token has expired: read
+        all rows again; and httpx.HTTPError if the connection breaks: continue from the last token.
+        """
+        asked = _parameters(keys, {"measures": measures}) | _options(release=release)
+        asked |= {name: value for name, value in (("since", since), ("where", where)) if value is not None}
+        with self.http.stream("GET", f"/views/{quote(view, safe='')}/changes", params=asked) as answer:
+            if answer.status_code != httpx.codes.OK:
+                answer.read()
+            for update in parse_events(_checked(answer).iter_lines()):
+                if update.over is not None:
+                    raise Refused(httpx.codes.GONE, update.over)
+                yield update
 
     def sql(self, statement: str, *, min_position: str | None = None, release: int | None = None) -> RowsPage:
         """The rows of one SELECT over the views that the token may read."""

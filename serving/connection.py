@@ -8,7 +8,7 @@ import os
 import secrets
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -26,6 +26,7 @@ from tandem.serving.memory.store import Pinned, Store
 from tandem.serving.read.outcome import Absent, Failed, Outcome, ReadFailed, Value
 from tandem.serving.read.provenance import Layer
 from tandem.serving.read.reader import Reader
+from tandem.serving.read.row_filter import RowsWanted
 from tandem.serving.read.selection import ALWAYS, Between, Selection
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.sql.limits import MIB, StatementLimits
@@ -228,17 +229,23 @@ class PublishedView:
             return Failed(str(error))
 
     def changes(
-        self, since: str | None = None, *, keys: Mapping[str, object] | None = None, where: str | None = None
+        self,
+        since: str | None = None,
+        *,
+        keys: Mapping[str, object] | None = None,
+        where: str | None = None,
+        measures: Sequence[str] | None = None,
     ) -> Iterator[Changes]:
         """Rows as they change from snapshot to snapshot, from a token or from now on; waits until the connection is closed.
 
         To read all rows and then their changes: `now = view.now()`, then `now.scan()`, then `view.changes(now.token)`. `keys` and
         `where`, a condition over the columns of an answer, choose rows: a row that leaves them is in `gone`, and a row that
-        enters them is in `rows`. Continue with the same ones. Raises TokenGone, BadSelection, and ReadFailed if nothing can be
-        read; continue from the last token then.
+        enters them is in `rows`. With `measures` rows have these alone, and a row of which only others changed is not sent.
+        Continue with the same ones. Raises TokenGone, BadSelection, and ReadFailed if nothing can be read; continue from the
+        last token then.
         """
         token = None if since is None else ChangesToken.parse(since)
-        return changes(self.connection.store, self.name, token, keys=keys, where=where)
+        return changes(self.connection.store, self.name, token, RowsWanted(keys or {}, where, measures))
 
     def at(self, *, publication: int) -> ViewAt:
         """The view of a past publication below its cut, while that is retained; for one thread at a time.

@@ -36,6 +36,10 @@ def run(
         str | None,
         typer.Option(metavar="CONDITION", help="Rows for which this SQL over the answer's columns is true, such as 'n > 100'."),
     ] = None,
+    measures: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Measures, separated by commas; a row is printed when one of them changes."),
+    ] = None,
     release: ReleaseOption = None,
 ) -> None:
     """Print the rows of a view that changed since the last update, at every commit and publication, until Ctrl-C.
@@ -46,8 +50,8 @@ def run(
 
     With `--key` or `--where` a row that enters the filter is `+`, and a row that leaves it is `-`. Continue with the same filter.
 
-    With `--json` each update is one line with all three. A token expires when the tables no longer keep its snapshot; then
-    `query` returns all rows.
+    With `--json` each update is one line with all three. An update may be a token alone, while no row changes. A token expires
+    when the tables no longer keep its snapshot; then `query` returns all rows.
     """
     settings = call.settings()
     memory, asked = settings.serving.memory_mb << 20, release_of(settings, release)
@@ -61,7 +65,8 @@ def run(
 
         Thread(target=end, daemon=True).start()
         keys = parse_keys(connection.pinned().view(view), key or [])
-        for found in watched.changes(since, keys=keys, where=where):
+        columns = None if measures is None else measures.split(",")
+        for found in watched.changes(since, keys=keys, where=where, measures=columns):
             for line in [_document(found)] if call.json else _lines(found):
                 sys.stdout.write(f"{line}\n")
             sys.stdout.flush()

@@ -54,7 +54,7 @@ def identity(layout: MemoryLayout) -> list[str]:
 def differences(before: CachedView, after: CachedView, only: RowFilter = EVERY_ROW) -> Differences:
     """How the rows of `after` that a filter takes differ from those of `before`, of views with the same meaning."""
     layout, group = after.layout, identity(after.layout)
-    compared = [name for name in layout.kept.names if name not in group]
+    compared = [name for name in layout.kept.names if name not in group and name not in only.left_out]
     changed = [pa.Table.from_batches([], layout.kept.append(TOUCHED))]
     gone = [changed[0].select(group)]
     for hashes in _keys_of(_alone(before.stack, after.stack)):

@@ -118,15 +118,18 @@ class Store:
             self._news.notify_all()
         return self._pinned
 
-    def after(self, pinned: Pinned) -> Pinned | None:
-        """The next snapshot after this one, once there is one; None once the store is closed. Raises ReadFailed."""
+    def after(self, pinned: Pinned, seconds: float | None = None) -> Pinned | None:
+        """The next snapshot after this one, or this one if that many seconds bring none; None once the store is closed.
+
+        Raises ReadFailed.
+        """
 
         def other() -> bool:
             newest = self._pinned
             return self._closed or not isinstance(newest, Pinned) or newest.snapshot is not pinned.snapshot
 
         with self._news:
-            self._news.wait_for(other)
+            self._news.wait_for(other, seconds)
         return None if self._closed else self.pinned()
 
     def close(self) -> None:

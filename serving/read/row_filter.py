@@ -1,16 +1,17 @@
-"""A filter of a view's rows: the values of keys, and a condition over the columns of an answer."""
+"""The rows that a reader of changes wants: values of keys, a condition over the columns of an answer, and measures."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from tandem.serving.read.selection import ALWAYS, BadSelection, Selection, select
+from tandem.serving.read.selection import ALWAYS, BadSelection, Selection, measures_of, select
+from tandem.serving.read.simple_conditions import check_simple
 from tandem.views.errors import DefinitionError
 from tandem.views.sql import engine
-from tandem.views.sql.expressions import Expression, bind_expression
+from tandem.views.sql.expressions import Expression, bind_once
 from tandem.views.sql.syntax import enclosed
 from tandem.views.view import View, answer_schema
 from tandem.views.windows.placement import WINDOW_STATE
@@ -24,10 +25,16 @@ class RowFilter:
     """Takes the rows of a selection for which a condition is true, and not those for which it is NULL or fails.
 
     Whether it takes a row depends on the row's values alone: labels of windows move with time, so a condition cannot read them.
+    It may read the measures `left_out`, which the reader does not want.
     """
 
     selection: Selection
     condition: Expression | None = None
+    left_out: frozenset[str] = frozenset()
+
+    def columns(self, rows: pa.Table) -> pa.Table:
+        """Rows without the measures that are left out."""
+        return rows.select([name for name in rows.column_names if name not in self.left_out])
 
     def rows(self, table: pa.Table) -> pa.Table:
         """The rows of a table that the filter takes, in its order."""
@@ -46,19 +53,38 @@ class RowFilter:
 EVERY_ROW: Final = RowFilter(Selection())
 
 
-def row_filter(view: View, keys: Mapping[str, object], where: str | None) -> RowFilter:
-    """The filter of these values of keys and of a condition in SQL. Raises BadSelection for an invalid one."""
-    selection = Selection(select(view, keys, ALWAYS).keys)
+@dataclass(frozen=True)
+class RowsWanted:
+    """The rows that a reader of changes wants: these values of keys, those for which `where` is true, these measures.
+
+    A stranger's `where` has to be `simple` (tandem.serving.read.simple_conditions).
+    """
+
+    keys: Mapping[str, object] = field(default_factory=dict)
+    where: str | None = None
+    measures: Sequence[str] | None = None
+    simple: bool = False
+
+
+def row_filter(view: View, wanted: RowsWanted) -> RowFilter:
+    """The filter of a view's rows that a reader wants. Raises BadSelection for an invalid one."""
+    selection, where = Selection(select(view, wanted.keys, ALWAYS).keys), wanted.where
+    named = view.measures if wanted.measures is None else measures_of(view, wanted.measures)
+    left_out = frozenset(view.measures) - frozenset(named)
     if where is None:
-        return RowFilter(selection)
+        return RowFilter(selection, left_out=left_out)
     fields = _readable(pa.schema([column for column in answer_schema(view) if column.name != WINDOW_STATE.name]))
     try:
-        condition = bind_expression(where, fields, f"a row of view {view.name!r}")
+        if wanted.simple:
+            check_simple(where)
+        condition = bind_once(where, fields, f"a row of view {view.name!r}")
     except DefinitionError as error:
         raise BadSelection(f"where {where!r} {error}") from error
+    except RecursionError:
+        raise BadSelection("the condition of `where` is nested too deeply; write it with fewer brackets and operators") from None
     if condition.type.kind != "boolean":
         raise BadSelection(f"where {where!r} has the type {condition.type}; expected a condition, such as n > 100")
-    return RowFilter(selection, condition)
+    return RowFilter(selection, condition, left_out)
 
 
 def _readable(columns: pa.Schema) -> pa.Schema:

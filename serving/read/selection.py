@@ -132,6 +132,15 @@ def select(view: View, keys: Mapping[str, object], between: Between, *, one: boo
     return Selection({name: _scalar(view, name, value) for name, value in keys.items()}, start, end, reach, one)
 
 
+def measures_of(view: View, named: Iterable[str]) -> tuple[str, ...]:
+    """Named measures in the view's order. Raises BadSelection for a name that the view lacks."""
+    names = [*named]
+    for name in names:
+        if name not in view.measures:
+            raise BadSelection(f"view {view.name!r} has no measure {name!r}; measures: {listed(name, view.measures)}")
+    return tuple(name for name in view.measures if name in names)
+
+
 def last(view: View, span: timedelta, *, now: datetime) -> Between:
     """The range of this length that ends with the slice that contains `now`. Raises BadSelection as `select` does."""
     slice_ = _slice(view)

@@ -48,9 +48,10 @@ def ordered(view: View, answer: pa.Table) -> pa.Table:
 def to_rows(view: View, answer: pa.Table) -> list[dict[str, Any]]:
     """The answer's rows as `query --json` prints them, in order: keys, window, measures.
 
-    `answer` has the columns of answer_schema(view), in any order of rows. All-time rows have null bounds.
+    `answer` has the columns of answer_schema(view), or all but some measures, in any order of rows. All-time rows have null
+    bounds.
     """
-    schema = answer_schema(view)
+    schema = pa.schema([field for field in answer_schema(view) if field.name in answer.column_names])
     table = ordered(view, answer.select(schema.names))
     columns = [written(table[field.name].combine_chunks(), field) for field in schema]
     return [dict(zip(schema.names, row, strict=True)) for row in zip(*columns, strict=True)]

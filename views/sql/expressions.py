@@ -6,7 +6,7 @@ counts it.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, get_args
@@ -18,7 +18,7 @@ from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.value_types import ValueType, value_type
 from tandem.views.sql import engine
 from tandem.views.sql.allowed_functions import SESSION_WORDS, why_refused
-from tandem.views.sql.syntax import Node, canonical, enclosed, nodes, parse
+from tandem.views.sql.syntax import Node, canonical, enclosed, nodes, parse, parse_once
 from tandem.views.value_forms import not_a_text
 
 Reason = Literal["expression", "not_finite", "out_of_range", "prepare"]
@@ -72,6 +72,11 @@ def bind_expression(text: str, fields: pa.Schema, event: str) -> Expression:
 
     Raises DefinitionError; the caller puts the expression and its place before the message.
     """
+    return bind_once(text, fields, event, parse)
+
+
+def bind_once(text: str, fields: pa.Schema, event: str, parse: Callable[[str], Node] = parse_once) -> Expression:
+    """Check one expression as `bind_expression` does, of which this process keeps nothing. Raises as that does."""
     if not isinstance(text, str):
         raise DefinitionError(not_a_text(text))
     try:
@@ -150,8 +155,8 @@ def type_of(text: str, fields: pa.Schema) -> ValueType:
     connection = engine.connection()
     # Not fields.empty_table(): it makes arrays from Python values, which imports pandas and takes seconds where that is
     # installed.
-    connection.register(no_events, pa.Table.from_batches([], schema=fields))
     try:
+        connection.register(no_events, pa.Table.from_batches([], schema=fields))
         # TRY refuses what it cannot evaluate event by event, so the statement is run as the kernel runs it.
         values = connection.sql(f"SELECT TRY({enclosed(text)}) FROM {no_events}")
         values.fetchall()

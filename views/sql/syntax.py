@@ -1,7 +1,7 @@
 """The text of an expression as DuckDB parses it: exactly one scalar expression."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -21,9 +21,18 @@ def enclosed(text: str) -> str:
 
 def parse(text: str) -> Node:
     """The tree of an expression. Raises DefinitionError if the text is not exactly one expression."""
+    return _one_expression(text, _select)
+
+
+def parse_once(text: str) -> Node:
+    """The tree of an expression, which this process does not keep. Raises as `parse`."""
+    return _one_expression(text, _select.__wrapped__)
+
+
+def _one_expression(text: str, select_of: Callable[[str], Node]) -> Node:
     if not text.strip():
         raise DefinitionError("an expression is empty")
-    select = dict(_select(text))
+    select = dict(select_of(text))
     expressions = select.pop("select_list")
     # "1) FROM t WHERE (true" has balanced brackets, too. So all but the expression must equal the tree of SELECT (1).
     if len(expressions) != 1 or expressions[0].get("alias") or select != around():

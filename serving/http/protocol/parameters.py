@@ -83,6 +83,16 @@ Since = Annotated[
     str | None, Query(description="Send changes since this token, the id of an event. Default: from now on.", max_length=8000)
 ]
 
+Where = Annotated[
+    str | None,
+    Query(
+        description="Rows for which this condition is true: comparisons of columns and constants with AND, OR, NOT, BETWEEN, IN, "
+        "IS NULL, `+`, `-` and `*`, of at most 400 characters.",
+        examples=["n > 100"],
+        max_length=8000,
+    ),
+]
+
 Escaped = Annotated[
     bool,
     Query(

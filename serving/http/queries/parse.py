@@ -16,7 +16,7 @@ from tandem.serving.http.models.rows import LookupDocument
 from tandem.serving.http.protocol.parameters import RowParameters, RowsParameters
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.read.provenance import Layer
-from tandem.serving.read.selection import BadSelection, Between, parse_between, parse_keys, parse_window, select
+from tandem.serving.read.selection import BadSelection, Between, measures_of, parse_between, parse_keys, parse_window, select
 from tandem.serving.read.window_zone import clocks, zone_name
 from tandem.views.errors import listed
 from tandem.views.view import View, answer_schema, state_schema
@@ -30,7 +30,7 @@ def question_of(
     if isinstance(parameters, RowParameters):
         return row_question(view, principal, parameters.keys, parameters.window, layer=layer, publication=publication)
     keys, between = parse_keys(view, parameters.keys), _between(view, parameters.start, parameters.to)
-    selection = select(view, _restricted(view, principal, keys), between)
+    selection = select(view, restricted(view, principal, keys), between)
     return Question(view, selection, layer, publication, parse_order(view, parameters.order))
 
 
@@ -49,7 +49,7 @@ def row_question(
     counted, so those keys are refused whether anything was counted or not.
     """
     named = parse_keys(view, keys)
-    values = _restricted(view, principal, named)
+    values = restricted(view, principal, named)
     if missing := [name for name in view.keys if name not in named]:
         raise BadSelection(f"one row of view {view.name!r} needs all of its keys; missing: {', '.join(missing)}")
     return Question(view, select(view, values, parse_window(view, window)), layer, publication)
@@ -93,7 +93,7 @@ def _of_texts(view: View) -> bool:
 
 def lookup_question(view: View, principal: Principal, body: LookupDocument) -> Question:
     """The question about the rows of many keys, without the keys themselves. Raises BadSelection."""
-    selection = select(view, _restricted(view, principal, {}), _between(view, body.start, body.to))
+    selection = select(view, restricted(view, principal, {}), _between(view, body.start, body.to))
     return Question(view, selection, body.layer or "merged")
 
 
@@ -119,13 +119,7 @@ def parse_order(view: View, text: str | None) -> Order:
 
 def parse_measures(view: View, text: str | None) -> tuple[str, ...]:
     """Names of measures, separated by commas, in the view's order; all of them without a text. Raises BadSelection."""
-    if text is None:
-        return tuple(view.measures)
-    named = text.split(",")
-    for name in named:
-        if name not in view.measures:
-            raise BadSelection(f"view {view.name!r} has no measure {name!r}; measures: {listed(name, view.measures)}")
-    return tuple(name for name in view.measures if name in named)
+    return tuple(view.measures) if text is None else measures_of(view, text.split(","))
 
 
 def columns(view: View, measures: Iterable[str]) -> list[str]:
@@ -134,7 +128,7 @@ def columns(view: View, measures: Iterable[str]) -> list[str]:
     return [name for name in answer_schema(view).names if name not in left_out]
 
 
-def _restricted(view: View, principal: Principal, named: Mapping[str, pa.Scalar]) -> dict[str, pa.Scalar]:
+def restricted(view: View, principal: Principal, named: Mapping[str, pa.Scalar]) -> dict[str, pa.Scalar]:
     """The named values of keys and those that the principal is bound to. Raises Problem 403 if they differ."""
     bound = principal.rights.bound(view) or {}
     if outside(named, bound):

@@ -1,7 +1,7 @@
 """Rows of a view as they change, as server-sent events."""
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from functools import partial
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -10,20 +10,22 @@ from fastapi import APIRouter, Header, Request
 from fastapi.responses import StreamingResponse
 
 from tandem.serving.access.rights import Principal
-from tandem.serving.changes import Changes, ChangesToken, TokenGone, ViewFollower, watch
+from tandem.serving.changes import HEARTBEAT_S, Changes, ChangesToken, TokenGone, ViewFollower, watch
 from tandem.serving.http.answers.cache import AnswerCache
 from tandem.serving.http.answers.release_lanes import AnyLane
 from tandem.serving.http.models.openapi import problems
 from tandem.serving.http.protocol.formats import provenance, rows_of
-from tandem.serving.http.protocol.parameters import Release, Since, View
+from tandem.serving.http.protocol.parameters import KEY_VALUES, Measures, Null, Release, Since, View, Where, key_texts
 from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.queries.parse import parse_measures, restricted
 from tandem.serving.http.queries.permitted import view_for
 from tandem.serving.http.requests import audit_log
 from tandem.serving.http.requests.audit_log import Inquiry
 from tandem.serving.http.requests.gate import UNREAD, Gated
 from tandem.serving.http.requests.server import LARGE, Server, held_by, lane_of, principal_of, server_of
 from tandem.serving.memory.store import Pinned, Store
-from tandem.serving.read.selection import ALWAYS, BadSelection, Selection
+from tandem.serving.read.row_filter import RowsWanted
+from tandem.serving.read.selection import BadSelection, parse_keys
 from tandem.serving.read.touched_rows import any_touched, marked, split
 from tandem.serving.read.window_zone import rows_with_local, zone_name
 from tandem.views.errors import TandemError
@@ -39,7 +41,7 @@ router = APIRouter(route_class=Gated, tags=["rows"])
 
 @router.get(
     "/views/{view}/changes",
-    openapi_extra={"x-verb": "read"},
+    openapi_extra={"x-verb": "read", **KEY_VALUES},
     response_class=StreamingResponse,
     responses={200: {"content": {_STREAM: {"schema": {"type": "string"}, "example": _EVENT}}}, **problems(404, 410)},
 )
@@ -48,6 +50,9 @@ async def changes(
     view: View,
     *,
     since: Since = None,
+    where: Where = None,
+    null: Null = [],  # noqa: B006  FastAPI copies it
+    measures: Measures = None,
     release: Release = None,
     last_event_id: Annotated[str | None, Header(description="As `since`; sent by an EventSource when it reconnects.")] = None,
 ) -> StreamingResponse:
@@ -57,6 +62,8 @@ async def changes(
     tables have the history, and for 30 seconds at the server that sent the event; those of the last event begin when the
     stream ends. Then 410. With a hot tail, tables have the history of a token that counts hot commits for a second or a
     few, most often.
+    With `where` or values of keys, a row that begins to match is in `rows`, and a row that stops matching is in `gone`; continue
+    with the same ones. An event that has an id alone moves the token on while nothing matches.
     `gone` has the keys and windows of deleted rows. An event `over` gives the reason why a stream ends: request all rows again.
     The stream ends when the token expires.
     """
@@ -68,19 +75,23 @@ async def changes(
     held_by(request).callback(server.streams.give_back, who)
     lane = await lane_of(request, release)
 
-    def seen(cache: AnswerCache) -> tuple[Store, Pinned, dict[str, pa.Scalar], str | None]:
+    def seen(cache: AnswerCache) -> tuple[Store, Pinned, RowsWanted, str | None]:
         of = view_for(cache.views(), view, principal)
-        return cache.store, cache.live(), principal.rights.bound(of) or {}, zone_name(of)
+        keys = restricted(of, principal, parse_keys(of, key_texts(request.query_params.multi_items(), null)))
+        return cache.store, cache.live(), RowsWanted(keys, where, parse_measures(of, measures), simple=True), zone_name(of)
 
-    store, pinned, bound, zone = await lane.ask(seen, by=who)
+    store, pinned, wanted, zone = await lane.ask(seen, by=who)
     try:
         # Not in the lane's thread: the earlier publication may have to be read whole.
-        watching = await server.work(principal, lambda: watch(store, pinned, view, _token(server, principal, text)))
+        watching = await server.work(
+            principal,
+            lambda: watch(store, pinned, view, _token(server, principal, text), wanted),
+        )
     except TokenGone as error:
         raise Problem(410, _GONE if principal.rights.rows else str(error)) from error
     shown = request.headers["authorization"].partition(" ")[2].strip()
     return StreamingResponse(
-        _events(server, lane, principal, watching, bound=bound, zone=zone, shown=shown, asked=audit_log.of(request)),
+        _events(server, lane, principal, watching, zone=zone, shown=shown, asked=audit_log.of(request)),
         media_type=_STREAM,
         headers={"Cache-Control": "no-store"},
     )
@@ -105,29 +116,36 @@ async def _events(
     principal: Principal,
     watching: ViewFollower,
     *,
-    bound: dict[str, pa.Scalar],
     zone: str | None,
     shown: str,
     asked: Inquiry,
 ) -> AsyncIterator[bytes]:
-    who = str(principal)
+    who, bound, sent = str(principal), bool(principal.rights.rows), server.clock()
     try:
         while True:
             if await server.work(principal, lambda: server.identities.whose(shown, now=server.now())) is None:
                 yield _over("the token is expired or revoked")
                 return
             before = lane.newest
-            found = await lane.ask(lambda cache: watching.look(cache.live()), by=who)
-            if found is not None and (event := _event(found, bound, server, asked, zone)) is not None:
+            always = server.clock() - sent >= HEARTBEAT_S
+            if watching.only.condition is None:
+                update = await lane.ask(lambda cache: watching.look(cache.live(), always=always), by=who)  # noqa: B023
+            else:
+                # A condition takes longer than a look, and the lane answers everybody.
+                pinned = await lane.ask(lambda cache: cache.live(), by=who)
+                update = await server.work(principal, partial(watching.look, pinned, always=always))
+            if update is not None:
+                event = _event(update, server, asked, zone, bound=bound)
                 size = len(event) if len(event) > LARGE else 0
                 if size and not server.unread.take(who, size):
                     yield _over(UNREAD.format(held=server.unread.held(who)))
                     return
-                watching.sent(found)
+                watching.sent(update)
                 try:
                     yield event
                 finally:
                     server.unread.give_back(who, size)
+                sent = server.clock()
             if not await lane.another(before, seconds=server.settings.wait_s):
                 yield b": still here\n\n"
     except TandemError as error:
@@ -136,22 +154,21 @@ async def _events(
         watching.keep()
 
 
-def _event(found: Changes, bound: dict[str, pa.Scalar], server: Server, asked: Inquiry, zone: str | None) -> bytes | None:
-    """An event with the visible rows, with windows in the view's zone, too; None without any. They are counted in `asked`."""
-    seen = Selection(bound, *ALWAYS, timedelta(0))
-    rows, gone = (seen.filter(table) if bound else table for table in (found.rows.with_touched(), found.gone))
+def _event(update: Changes, server: Server, asked: Inquiry, zone: str | None, *, bound: bool) -> bytes:
+    """An event with the rows, with windows in the view's zone, too; its id alone without any. They are counted in `asked`."""
+    token = server.seal.close(update.token) if bound else update.token
+    rows, gone = update.rows.with_touched(), update.gone
     rows, touched = split(rows)
-    told = found.provenance.of(touched=any_touched(touched))
+    told = update.provenance.of(touched=any_touched(touched))
     if not rows.num_rows and not gone.num_rows:
-        return None
+        return f"id: {token}\n\n".encode()
     asked.rows = (asked.rows or 0) + int(rows.num_rows) + int(gone.num_rows)
     known = [field for field in rows.schema if field.name in gone.schema.names]
     document: dict[str, Any] = {
         "rows": rows_with_local(marked(rows_of(rows), touched, told.exactness.marks), zone),
         "gone": rows_with_local(rows_of(gone.select([field.name for field in known]).cast(pa.schema(known))), zone),
-        "provenance": provenance(told, bound=bool(bound)),
+        "provenance": provenance(told, bound=bound),
     }
-    token = server.seal.close(found.token) if bound else found.token
     return f"id: {token}\nevent: rows\ndata: ".encode() + msgspec.json.encode(document) + b"\n\n"
 
 

@@ -358,6 +358,11 @@ def test_what_is_not_text_is_refused(value: object) -> None:
         bind_expression(value, event_schema(Request), "Request")
 
 
+def test_a_column_that_sql_lacks_is_refused_in_words() -> None:
+    with pytest.raises(DefinitionError, match=r"does not fit its event: .*Decimal"):
+        bind_expression("n > 1", pa.schema([("n", pa.decimal256(50, 2))]), "Request")
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [

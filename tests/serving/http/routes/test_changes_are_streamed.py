@@ -10,8 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
+from tandem.serving import client as clients
 from tandem.serving.access import tokens
-from tandem.serving.changes import ChangesToken
+from tandem.serving.changes import HEARTBEAT_S, ChangesToken
 from tandem.serving.memory.cached_view import SECONDS
 from tests.serving.http.served import Served, serving
 from tests.serving.world import NOON, World, forty_hits, hit
@@ -75,6 +76,58 @@ def test_each_change_arrives_once_and_any_token_continues(world: World) -> None:
                 assert pages(next(found)) == {"/new": 2, "/late": 1}
         with stream(address, secret, params={"since": second["id"]}) as found:
             assert pages(next(found)) == {"/late": 1}
+
+
+def test_a_filter_sends_the_rows_that_match_and_takes_back_the_others(world: World) -> None:
+    served = Served(world)
+    with serving(served) as address, clients.client(address, served.token("reader")) as asked:
+        with stream(address, served.token("raw"), params={"key.page": "/b", "measures": "largest"}) as updates:
+            more(world, hit("/b", 2))
+            first = next(updates)
+            window = {"window_start": "2026-11-01T12:00:00Z", "window_end": "2026-11-01T13:00:00Z", "window_state": "open"}
+            assert first["data"]["rows"] == [{"page": "/b", **window, "largest": 2}]
+            more(world, hit("/b", 1), hit("/later", 1))  # the largest of /b is the same
+            more(world, hit("/b", 3), hit("/a", 1))
+            assert next(updates)["data"]["rows"] == [{"page": "/b", **window, "largest": 3}]
+        (entered,) = next(asked.changes("per_page", since=first["id"], where="n > 10 AND page IN ('/a', '/later')")).rows
+        assert (entered["page"], entered["n"]) == ("/later", 11)
+        update = next(asked.changes("per_page", {"page": "/b"}, since=first["id"], where="n < 3"))
+        assert ([*update.rows], [row["page"] for row in update.gone]) == ([], ["/b"])
+        assert update.token > ""
+
+
+@pytest.mark.parametrize(
+    ("where", "refusal"),
+    [
+        ("len(repeat(page, 100000)) > 3", "has 'len', which a server does not compute in conditions"),
+        ("CAST(page AS TIMESTAMPTZ) > window_start", "has cast"),
+        ("page LIKE '%a%'", "has '~~'"),
+        ("n > (SELECT 1)", "has subquery"),
+        ("n = 1 OR " * 60 + "n = 1", "has 545 characters; a server computes conditions of at most 400"),
+        ("- " * 190 + "n > 1", "nested too deeply"),
+        ("hits > 1", "names a field 'hits'"),
+    ],
+)
+def test_a_condition_of_a_stranger_is_computed_only_if_its_cost_is_bounded(world: World, where: str, refusal: str) -> None:
+    served = Served(world)
+    with serving(served) as address, clients.client(address, served.token("reader")) as asked:
+        with pytest.raises(clients.Refused) as refused:
+            next(asked.changes("per_page", where=where))
+        assert refusal in str(refused.value)
+        assert refused.value.status == 400
+
+
+def test_a_token_moves_on_while_nothing_matches(world: World) -> None:
+    served = Served(world)
+    with serving(served) as address, stream(address, served.token("reader"), params={"where": "n > 1000"}) as updates:
+        more(world, hit("/b", 2))
+        ends = [world.end]
+        served.seconds += HEARTBEAT_S
+        more(world, hit("/b", 2))
+        moved = next(updates)
+        assert moved.keys() == {"id"}
+        assert ChangesToken.parse(moved["id"]).end in (*ends, world.end)
+        assert served.server.lane.cache.store.recent.get(moved["id"]) is not None
 
 
 def test_a_token_restricted_to_rows_sees_only_their_changes(world: World) -> None:
