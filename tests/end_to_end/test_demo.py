@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.cli.demo.terminal import frames, opened, sums, words
+from tests.cli.demo.terminal import frames, opened, read_to_end, sums, words
 from tests.stack import environ
 
 pytestmark = pytest.mark.broker
@@ -209,10 +209,7 @@ def test_a_terminal_shows_sums_what_was_counted_right_and_what_to_try(tmp_path: 
         assert time.monotonic() < deadline, shown[-4_000:]
         shown += os.read(person, 1 << 16).decode("utf-8", "replace")
     child.send_signal(signal.SIGINT)
-    ending = ""
-    with suppress(OSError):  # EIO: the demo has ended
-        while piece := os.read(person, 1 << 16):
-            ending += piece.decode().replace("\r", "")
+    ending = read_to_end(person).decode().replace("\r", "")
     assert child.wait(60) == 0
     assert screens[0][1] == "next      batch 1 runs as soon as the log has records"
     for lines in screens:

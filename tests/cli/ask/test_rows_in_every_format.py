@@ -17,6 +17,7 @@ import pytest
 
 from tandem.cli.__main__ import main
 from tandem.serving.read.row_bytes import csv as csv_bytes
+from tests.cli.demo.terminal import read_to_end
 from tests.serving.world import World
 
 DEFINITIONS = """
@@ -107,7 +108,8 @@ def test_every_format_has_every_digit_and_null(asked: Callable[..., bytes], tmp_
     assert (link.is_symlink(), file.read_bytes()[:4]) == (True, b"PAR1")
     terminal, device = os.openpty()
     asked("query", "days", "--out", os.ttyname(device), "--format", "ndjson")
-    assert [json.loads(line) for line in os.read(terminal, 100_000).splitlines()] == rows
+    os.close(device)
+    assert [json.loads(line) for line in read_to_end(terminal).splitlines()] == rows
     for typed in (table, pq.read_table(file)):
         assert typed.schema.field("window_start").type == pa.timestamp("us", "America/New_York")
         for column, of in (("sum", Decimal), ("big", int), ("city", str), ("mean", float)):

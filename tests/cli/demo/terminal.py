@@ -1,9 +1,11 @@
 """The demo's screen as a person reads it: on a terminal of 80 columns and 24 lines, whose sums a person may check."""
 
+import os
 import pty
 import re
 import termios
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
 
 COLUMNS, LINES = 80, 24
@@ -16,6 +18,16 @@ def opened() -> tuple[int, int]:
     person, program = pty.openpty()
     termios.tcsetwinsize(program, (LINES, COLUMNS))
     return person, program
+
+
+def read_to_end(person: int) -> bytes:
+    """All that programs wrote, once each has closed its side; the kernel hands a long text over in pieces."""
+    text = b""
+    with suppress(OSError):  # EIO: no program has the terminal open
+        while piece := os.read(person, 1 << 16):
+            text += piece
+    os.close(person)
+    return text
 
 
 def raw_frames(text: str) -> list[str]:

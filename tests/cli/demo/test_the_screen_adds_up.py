@@ -24,7 +24,7 @@ from tandem.infra.settings import Settings, SpeedSettings
 from tandem.ledger.log.positions import Position
 from tandem.views.project.project import load
 from tests import one_process
-from tests.cli.demo.terminal import COLUMNS, frames, opened, sums, words
+from tests.cli.demo.terminal import COLUMNS, frames, opened, read_to_end, sums, words
 from tests.one_process import MemoryBroker, MemoryTopic
 from tests.speed.sales import sale, some
 from tests.speed.test_in_one_process import Layer
@@ -80,9 +80,7 @@ def seen(scene: Scene | None, notes: Sequence[str] = ()) -> list[str]:
         console = Console(file=file)
         assert (console.is_terminal, console.width) == (True, COLUMNS)
         console.print(screen(scene, ACTIVITY, 1_234.0, notes))
-    text = os.read(person, 1 << 16).decode()
-    os.close(person)
-    (lines,) = frames(text)
+    (lines,) = frames(read_to_end(person).decode())
     return lines
 
 
