@@ -21,6 +21,7 @@ def test_formats_of_one_event_type_read_the_same_events() -> None:
     assert {event: len(different) for event, different in digests.items()} == dict.fromkeys(digests, 1)
 
 
+@pytest.mark.slow
 def test_a_checkout_beside_reads_the_same_records(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial, "FORMATS", {"json": trial.FORMATS["json"]})
     (only,) = measuring.measure(FEW, ROOT)

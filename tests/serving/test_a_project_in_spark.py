@@ -93,6 +93,7 @@ def test_everything_is_read_at_one_snapshot_during_a_feed(spark: SparkSession, t
     assert (found[0].n, found[0].events) == (49, 49)
 
 
+@pytest.mark.slow
 def test_a_past_publication_has_the_events_below_its_cut(spark: SparkSession, tmp_path: Path) -> None:
     world = fed(tmp_path)
     world.file_in_archive(position(31))

@@ -90,6 +90,7 @@ def test_an_example_means_what_it_means_in_the_checkout(installed: Copy) -> None
     }
 
 
+@pytest.mark.slow
 def test_a_new_project_passes_mypy_strict(installed: Copy) -> None:
     installed.run("tandem", "init", "typed_shop")
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", "/dev/null", "--config-file", ""]
@@ -98,6 +99,7 @@ def test_a_new_project_passes_mypy_strict(installed: Copy) -> None:
     assert (done.returncode, done.stdout) == (0, "Success: no issues found in 3 source files\n"), done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_pytest_has_the_fixtures_by_the_entry_point_and_by_conftest(installed: Copy) -> None:
     installed.run("tandem", "init", "tested_shop")
     command = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tested_shop")

@@ -129,6 +129,7 @@ def test_losses_in_a_partition_that_was_empty_before_are_named(shop: Shop, spark
     assert_settled(shop, capsys, "sales-gap-1", lambda: {shop.topic.id: {"2": [[0, 10]]}}, 15)
 
 
+@pytest.mark.slow
 def test_losses_before_the_first_archive_run_are_named(shop: Shop, spark: SparkSession, capsys: Capture) -> None:
     with followed(shop, spark):
         shop.sell({0: sold(*range(10))})

@@ -295,6 +295,7 @@ def test_records_of_an_earlier_version_count_in_the_next_release(shop: Shop) -> 
     assert_true(shop, adopted, together(old, new))
 
 
+@pytest.mark.slow
 @pytest.mark.broker
 def test_two_topics_are_one_log_in_the_order_of_the_source(shop: Shop) -> None:
     """Copies are in both topics; of those that differ, the one counts that the source names first, whatever the topics' ids."""

@@ -88,6 +88,7 @@ def rows(tables: Tables, address: str) -> list[int]:
     return sorted(n for path in delta_tables.files(handle) for n in delta_tables.read_file(handle, path)["n"].to_pylist())
 
 
+@pytest.mark.slow
 def test_a_realtime_drop_that_was_killed_shows_no_older_version_and_is_finished_by_the_next_run(
     bucket: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -137,6 +137,7 @@ def test_generations_gaps_and_first_offsets_are_imported(origin: Filed, tmp_path
     assert history(third) == history(origin)
 
 
+@pytest.mark.slow
 def test_an_archive_moves_from_a_folder_to_a_bucket_and_back(origin: Filed, tmp_path: Path) -> None:
     with a_bucket() as (url, options):
         remote = released(Tables(f"{url}/tables", options))

@@ -42,6 +42,7 @@ def tandem(world: World, *arguments: str, typed: str = "") -> "subprocess.Comple
     )
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_script_gets_the_published_tables_and_its_arguments(world: World, tmp_path: Path) -> None:
     script = tmp_path / "report.py"

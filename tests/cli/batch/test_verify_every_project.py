@@ -14,6 +14,7 @@ from tests.stack import kafka_toml, new_topic
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted(file.parent for file in (ROOT / "examples").glob("*/definitions.py"))
+QUICK = {"demo", "web"}
 EVENTS = 400
 
 pytestmark = pytest.mark.broker
@@ -33,7 +34,10 @@ def test_the_project_of_init_verifies(
     assert_verified(folder, capsys)
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(each, id=each.name, marks=[] if each.name in QUICK else [pytest.mark.slow]) for each in EXAMPLES],
+)
 def test_every_example_verifies(
     example: Path, broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

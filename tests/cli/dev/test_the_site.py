@@ -48,6 +48,7 @@ class Loaded(HTMLParser):
         self.addresses += [of.get("src") or "", *([of.get("href") or ""] if tag in ("link", "use") else [])]
 
 
+@pytest.mark.slow
 def test_the_site_has_every_page_and_loads_no_other_host(site: Path) -> None:
     docs = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
     names = ["http-api.md", *OUTSIDE.values(), *docs]

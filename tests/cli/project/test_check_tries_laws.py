@@ -92,6 +92,7 @@ def test_a_lawful_measure_passes(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "averages.mean: no counterexample found" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_mean_of_means_fails_with_the_smallest_events(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = run(capsys, "check", "--laws", "--project", project(tmp_path, LAWLESS))
     assert code == 1
@@ -139,6 +140,7 @@ VIEWS = (sizes,)
 """
 
 
+@pytest.mark.slow
 def test_a_source_that_treats_each_event_independently_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = project(tmp_path, LAWFUL)
     (tmp_path / "definitions.py").write_text(PREPARED.replace("NUMBERS", '[len(one) for one in lines["text"].to_pylist()]'))

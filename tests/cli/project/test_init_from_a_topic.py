@@ -127,6 +127,7 @@ def annotations(folder: Path, source: str) -> dict[str, Any]:
     return {field.name: (str(field.arrow), field.optional) for field in fields}
 
 
+@pytest.mark.slow
 def test_a_topic_of_json(
     tmp_path: Path, login: kafka.BrokerConnection, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +205,7 @@ def test_a_topic_of_avro_has_the_types_of_its_schema(
     assert load(folder).sources[document["source"]].identity == ("order_id",)
 
 
+@pytest.mark.slow
 def test_a_topic_of_protocol_buffers(
     tmp_path: Path, login: kafka.BrokerConnection, registry: SchemaServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,6 +26,7 @@ def stop(settings: Settings) -> None:
         background.stop(settings.folder, process, seconds=20)
 
 
+@pytest.mark.slow
 def test_a_restart_keeps_topics_data_and_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # One cluster id in 64 begins with a dash, as an option does.
     monkeypatch.setattr("uuid.uuid4", lambda: uuid.UUID(bytes=b"\xf8" * 16))

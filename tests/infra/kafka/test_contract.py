@@ -210,6 +210,7 @@ def own(tmp_path: Path) -> Iterator[tuple[kafka.Address, int]]:
         yield connection.address, pid
 
 
+@pytest.mark.slow
 def test_a_request_to_a_paused_broker_times_out(own: tuple[kafka.Address, int]) -> None:
     address, pid = own
     connection = kafka.connect(address)

@@ -99,6 +99,7 @@ def test_a_deleted_topic_stays_deleted(
     assert kafka.describe(generous, [topic.name]) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_topic_that_is_deleted_while_spark_wants_its_records_stays_deleted(
     generous: kafka.BrokerConnection, spark: SparkSession

@@ -106,6 +106,7 @@ def test_the_jvm_uses_the_class_archive_of_set_up(spark: SparkSession) -> None:
     assert archive.name in maps.read_text()
 
 
+@pytest.mark.slow
 def test_the_jvm_is_frugal_unless_it_has_work_or_the_user_says_otherwise(tmp_path: Path) -> None:
     small, serial, compiler = "-Xmn32m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"
     assert {small, serial, compiler} < set(frugal("", optimized=False))
@@ -151,6 +152,7 @@ def test_an_archive_replaces_those_of_other_jars_and_javas(tmp_path: Path) -> No
     assert archive.stat().st_size > 10_000_000
 
 
+@pytest.mark.slow
 def test_a_lock_is_held_until_the_jvm_ends_not_the_driver(spark: SparkSession, tmp_path: Path) -> None:
     lock = tmp_path / "locks" / "table.lock"
     command = [sys.executable, "-c", DRIVER, str(tmp_path / "state"), str(lock)]

@@ -11,6 +11,8 @@ from playwright.sync_api import Page, expect
 
 from tests.serving.page.test_the_page_in_a_browser import changed, downloads, rows, settled
 
+pytestmark = pytest.mark.slow
+
 Open = Callable[..., Page]
 Served = tuple[str, str]
 

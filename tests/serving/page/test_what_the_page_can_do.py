@@ -205,6 +205,7 @@ def test_throughput_is_what_positions_gained(open_page: Open) -> None:
     assert drawn == [[1, 3, 0.5], [[1, 0.667, None], [None, None, 1]], None]
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_and_returns_is_shown_again(open_page: Open, tmp_path: Path) -> None:
     """With what it counts then, and without a reload."""
     world = World(tmp_path)

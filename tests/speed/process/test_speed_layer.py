@@ -158,6 +158,7 @@ def test_a_release_that_cannot_be_followed_ends_alone(
     assert record.stage == "failed"
 
 
+@pytest.mark.slow
 def test_two_topics_are_followed_as_one_log(broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path) -> None:
     """Copies across topics are found within micro-batches, across them and after a restart; a topic made anew is named."""
     settings, first, second = settings_for(broker, tmp_path), new_topic(broker), new_topic(broker, partitions=3)
@@ -219,6 +220,7 @@ def test_one_topic_is_followed_by_two_sources(broker: kafka.BrokerConnection, sp
     assert [total(settings, what) for what in ("events", "duplicates", "others", "holes")] == [30, 10, 80, 0]
 
 
+@pytest.mark.slow
 def test_partitions_that_are_added_are_followed(broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker, partitions=1)
     with running(spark, settings, topic):

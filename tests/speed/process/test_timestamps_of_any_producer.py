@@ -86,6 +86,7 @@ def answers(settings: Settings) -> dict[int, tuple[int, str, str]]:
     return by_id(given(reader.answer("stamps")).rows())
 
 
+@pytest.mark.slow
 def test_all_layers_read_the_same_times_and_none_stops(
     broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -102,6 +102,7 @@ def test_nothing_is_said_when_a_process_ends() -> None:
 DECIMALS = pa.table({"x": ["1", "2"], "large": pa.array([1, 2], pa.decimal256(76, 2))})
 
 
+@pytest.mark.slow
 def test_a_long_statement_prints_nothing() -> None:
     """DuckDB's progress bar comes after two seconds."""
     long = "SELECT sum(i * i % 7) FROM range(600_000_000) AS numbers(i)"

@@ -66,6 +66,7 @@ def test_requests_are_answered_while_the_provider_hangs(tmp_path: Path, *, known
             provider.go_on.set()
 
 
+@pytest.mark.slow
 def test_a_key_withdrawn_under_its_id_is_refused_while_others_are_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,7 @@ async def send(client: httpx.AsyncClient, source: str, values: list[bytes], key:
     return await client.post(f"/sources/{source}/events", content=sent["content"], headers=headers)
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_beyond_the_limit_of_unacknowledged_events_429_says_when_to_retry(
     project: tuple[Broker, Log, Path], server: Served
