@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from deltalake import DeltaTable
+
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.errors import Conflict
+from tandem.ledger.delta.retries import commit_again
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START, Position, distance, upper
 from tandem.ledger.publish.standing import cut_of
@@ -149,19 +151,16 @@ def bridge(tables: Tables, release: int, source: str, *, to: Position, by: str, 
 
 def _commit(tables: Tables, release: int, source: str, derive: Callable[[list[Span]], Commit | None]) -> None:
     """Commit what `derive` returns for the table's spans; derive again after a conflict."""
-    handle = open_or_create(tables, release, source)
     known: dict[str, Span] = {}
-    while True:
+
+    def attempt(handle: DeltaTable) -> None:
+        nonlocal known
         known = read_spans(handle, known)
         commit = derive(list(known.values()))
-        if commit is None:
-            return
-        try:
+        if commit is not None:
             delta_tables.conditional_append(handle, to_rows(commit, handle))
-        except Conflict:
-            handle = delta_tables.refresh(handle)
-        else:
-            return
+
+    commit_again(open_or_create(tables, release, source), attempt)
 
 
 def _epoch(spans: Iterable[Span]) -> int:

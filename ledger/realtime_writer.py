@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Conflict, Unwritable
+from tandem.ledger.delta.retries import commit_again
 from tandem.ledger.delta.vacuum import checkpoint, vacuum
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.standing import cut_of
@@ -60,19 +61,18 @@ class Writer:
         """Claim the table with a commit of a new epoch, which fences every earlier writer.
 
         The writer continues at the table's end; in an empty table at the release's published cut, else at the log's start.
+        Raises Unwritable, Unreadable.
         """
-        handle = open_or_create(tables, release, source)
-        while True:
+
+        def attempt(handle: DeltaTable) -> "Writer":
             spans = read_spans(handle, {})
             start = end(spans.values())
             start = cut_of(tables, release, source) if start is None else start
             epoch = 1 + max((span.epoch for span in spans.values()), default=0)
-            try:
-                delta_tables.conditional_append(handle, to_rows(Commit(start, start, epoch, "epoch", at=at, by=by), handle))
-            except Conflict:
-                handle = delta_tables.reopen(handle)
-            else:
-                return cls(epoch, start, handle, spans)
+            delta_tables.conditional_append(handle, to_rows(Commit(start, start, epoch, "epoch", at=at, by=by), handle))
+            return cls(epoch, start, handle, spans)
+
+        return commit_again(open_or_create(tables, release, source), attempt)
 
     def append(self, commit: Commit) -> None:
         """Commit a micro-batch. `commit.epoch` is this writer's and `commit.start` its `end`.

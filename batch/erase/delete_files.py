@@ -18,7 +18,7 @@ from tandem.batch.runtime.session import BatchRun
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.journal import Journal, JournalSnapshot
-from tandem.ledger.delta.retries import commit_again
+from tandem.ledger.delta.retries import claim, commit_again
 from tandem.ledger.delta.vacuum import Freed, vacuum
 from tandem.ledger.log.erasures import Erasure
 from tandem.ledger.log.positions import Position
@@ -80,7 +80,7 @@ def _vacuum(tables: Tables, address: str) -> Freed:
     if handle is None:
         return Freed()
     lease = tables.lease(address)
-    return vacuum(delta_tables.claim(handle, lease), hours=0, lease=lease)
+    return vacuum(claim(handle, lease), hours=0, lease=lease)
 
 
 def _delete_commits(tables: Tables, release: int, source: str, below: Position | None, *, by: str, at: datetime) -> Freed:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tandem.batch.runtime.parquet_writer import TableFile, Written
-from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta import delta_tables, retries
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location, opened
 from tandem.ledger.files.file_ranges import EVENTS, RECORDS, PositionColumns, file_ranges
@@ -38,7 +38,7 @@ def remove_rows(tables: Tables, address: str, where: PositionColumns, erased: Ra
     if handle is None:
         return 0
     lease = tables.lease(address)
-    handle = delta_tables.claim(handle, lease)
+    handle = retries.claim(handle, lease)
     place, schema = Location.of(tables, address), pa.schema(handle.schema().to_arrow())
     configured = handle.metadata().configuration.get(_STATISTICS) or ""
     bounded = list(dict.fromkeys((*where.names, *filter(None, configured.split(",")))))

@@ -14,7 +14,7 @@ from tandem.batch.maintain import compact
 from tandem.batch.runtime import scratch
 from tandem.batch.runtime.table_locks import locked
 from tandem.infra.settings import Settings
-from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta import delta_tables, retries
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.vacuum import Freed, checkpoint, vacuum
 from tandem.ledger.files.file_ranges import EVENTS, RECORDS, PositionColumns
@@ -155,7 +155,7 @@ def _claim(tables: Tables, address: str) -> None:
     """Raise the table's token before anything is listed: no run before this one commits the files that it has written."""
     handle = delta_tables.open_table(tables, address)
     if handle is not None:
-        delta_tables.claim(handle, tables.lease(address))
+        retries.claim(handle, tables.lease(address))
 
 
 def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from tandem.batch.runtime.parquet_writer import Written
-from tandem.ledger.delta import delta_tables, fence
+from tandem.ledger.delta import delta_tables, fence, retries
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Conflict, Unwritable, Vanished
 from tandem.ledger.delta.fence import HeldLease
@@ -25,7 +25,7 @@ def make_table(
     """
     settings = {"delta.checkpointInterval": "50", "delta.dataSkippingStatsColumns": ",".join(bounded)}
     lease = tables.lease(address)
-    return delta_tables.claim(delta_tables.create_table(tables, address, schema, settings, partition_by=partition_by), lease)
+    return retries.claim(delta_tables.create_table(tables, address, schema, settings, partition_by=partition_by), lease)
 
 
 def add_files(

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from tandem.infra.storage.local import Local
 from tandem.infra.storage.storage import Storage
-from tandem.ledger.delta import delta_tables, vacuum
+from tandem.ledger.delta import delta_tables, retries, vacuum
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.fence import Unclaimed
 from tandem.ledger.delta.location import Location
@@ -86,7 +86,7 @@ def empty(tables: Tables, address: str, files: int) -> bool:
     active = list(delta_tables.files(handle))
     if active or handle.transaction_version(APP_ID):
         lease = tables.lease(address)
-        handle = delta_tables.claim(handle, lease)
+        handle = retries.claim(handle, lease)
         active = list(delta_tables.files(handle))
         at = datetime.now(UTC)
         delta_tables.conditional_exchange(handle, active, [], at=at, lease=lease, transactions={APP_ID: 0})

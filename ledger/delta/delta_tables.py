@@ -207,15 +207,16 @@ def commit_actions(
     A token never decreases: a table with a greater one refuses the commit.
     """
     fence.refuse_fenced(handle, lease)
-    _commit(handle, actions, lease, transactions)
+    write_commit(handle, actions, lease, transactions)
 
 
-def _commit(
+def write_commit(
     handle: DeltaTable,
     actions: list[AddAction | RemoveAction],
     lease: HeldLease | None,
     transactions: Mapping[str, int] | None = None,
 ) -> None:
+    """As `commit_actions`, for a caller that has compared the table's token with the lease."""
 
     def commit() -> None:
         handle.create_write_transaction(
@@ -241,29 +242,6 @@ def _committed(handle: DeltaTable, lease: HeldLease | None, commit: Callable[[],
                 raise
         else:
             return
-
-
-def claim(handle: DeltaTable, lease: HeldLease | None) -> DeltaTable:
-    """Raise the table's token to that of the lease: no holder of an earlier one commits to it from then on.
-
-    Call it before reading what a commit is decided on, and before writing files of it. Returns the table at its newest version,
-    the same handle without a lease. Raises Fenced, LeaseLost, Unwritable, Unreadable.
-    """
-    if lease is None:
-        return handle
-    handle = refresh(handle)
-    while fence.refuse_fenced(handle, lease) != lease.token:
-        try:
-            _commit(handle, [], lease)
-        except Conflict:
-            handle = reopen(handle)
-        except Unwritable:
-            handle = reopen(handle)
-            if fence.refuse_fenced(handle, lease) != lease.token:
-                raise
-        else:
-            return refresh(handle)
-    return handle
 
 
 def add_columns(handle: DeltaTable, schema: pa.Schema, lease: HeldLease | None) -> DeltaTable:

@@ -17,7 +17,7 @@ from uuid import uuid4
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta import delta_tables, retries
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Conflict, Unwritable
 from tandem.ledger.delta.watched_table import Watched
@@ -130,7 +130,7 @@ class Journal:
         lease = self.tables.lease(self.address)
         if lease is not None:
             with self._lock:
-                self._table.stands_at(delta_tables.claim(self._opened(), lease))
+                self._table.stands_at(retries.claim(self._opened(), lease))
 
     def _opened(self) -> DeltaTable:
         """The table at its newest version, created if it does not exist."""

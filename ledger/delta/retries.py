@@ -1,12 +1,13 @@
-"""A commit that is tried again after another writer's, as often as a bound allows."""
+"""A commit that is tried again after another writer's, as often as a bound allows; the claim of a table is such a commit."""
 
 from collections.abc import Callable
 from typing import Final, TypeVar
 
 from deltalake import DeltaTable
 
-from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta import delta_tables, fence
 from tandem.ledger.delta.errors import Conflict, Unwritable
+from tandem.ledger.delta.fence import HeldLease
 
 T = TypeVar("T")
 
@@ -26,3 +27,27 @@ def commit_again(handle: DeltaTable, commit: Callable[[DeltaTable], T]) -> T:
     raise Unwritable(
         f"cannot write to table {handle.table_uri}: other writers committed first {ATTEMPTS} times; run the command again"
     )
+
+
+def claim(handle: DeltaTable, lease: HeldLease | None) -> DeltaTable:
+    """Raise the table's token to that of the lease: no holder of an earlier one commits to it from then on.
+
+    Call it before reading what a commit is decided on, and before writing files of it. Returns the table at its newest version,
+    the same handle without a lease. Raises Fenced, LeaseLost, Unwritable, Unreadable.
+    """
+    if lease is None:
+        return handle
+
+    def attempt(newest: DeltaTable) -> DeltaTable:
+        if fence.refuse_fenced(newest, lease) == lease.token:
+            return newest
+        try:
+            delta_tables.write_commit(newest, [], lease)
+        except Unwritable:
+            newest = delta_tables.reopen(newest)
+            if fence.refuse_fenced(newest, lease) != lease.token:
+                raise
+            return newest
+        return delta_tables.refresh(newest)
+
+    return commit_again(delta_tables.refresh(handle), attempt)

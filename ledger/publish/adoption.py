@@ -6,18 +6,31 @@ from datetime import datetime
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Release, Releases
+from tandem.views.errors import TandemError
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
 from tandem.views.project.project import Project
+from tandem.views.start import StartPositions, start_text
+
+
+class UnresolvedStart(TandemError, code="start-unresolved"):
+    """A release would not say at which positions a source starts."""
 
 
 def adopt(tables: Tables, project: Project, *, by: str, at: datetime) -> Release:
-    """Store the project as a release: a new one unless the newest is the same."""
+    """Store the project as a release: a new one unless the newest is the same. Raises UnresolvedStart."""
     one = candidate(project, 0, by=by, at=at)
     return Releases(tables).store(one.files, sources=one.sources, views=one.views, by=by, at=at, revision=one.revision)
 
 
 def candidate(project: Project, number: int, *, by: str, at: datetime) -> Release:
-    """The release of this number that would store the project."""
+    """The release of this number that would store the project. Raises UnresolvedStart."""
+    for name, source in project.sources.items():
+        if source.start is not None and not isinstance(source.start, StartPositions):
+            declared = start_text(source.start)  # type: ignore[arg-type]
+            raise UnresolvedStart(
+                f"source {name!r} starts at {declared}, which is not offsets yet, so no release can store it; `resolve_starts` "
+                "of tandem.batch.release.declared_starts makes them"
+            )
     sources, views = _fingerprints(project)
     return Release(number, at, by, sources, views, project.files, project.revision)
 

@@ -668,7 +668,7 @@ MUTANTS = (
         "maintained-unclaimed",
         "maintain neither claims the tables whose files it deletes nor carries its token, so a run that it has displaced commits "
         "missing files",
-        """        delta_tables.claim(handle, tables.lease(address))
+        """        retries.claim(handle, tables.lease(address))
 
 
 def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:

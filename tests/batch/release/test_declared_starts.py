@@ -1,15 +1,18 @@
 """A declared start becomes positions once: the same of Kafka and of the archive, and stored with the release."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
 from tandem.batch.archive import archive
+from tandem.batch.recompute import recompute
 from tandem.batch.release import apply
 from tandem.batch.release.declared_starts import StartImpossible, first_archived_at, resolve_starts
 from tandem.batch.release.release_plan import Terms
 from tandem.infra import kafka
 from tandem.ledger.log.archive_runs import ArchiveLedger
+from tandem.ledger.publish.adoption import UnresolvedStart
 from tandem.ledger.publish.releases import Releases
 from tandem.views.fingerprint.definition_diff import compare
 from tandem.views.instant import microseconds
@@ -126,3 +129,12 @@ def test_a_broker_and_an_archive_of_its_records_give_the_same_positions(shop: Sh
         for moment in (at, at - timedelta(microseconds=1)):
             asked = kafka.first_at(shop.connection, [shop.topic], -(-microseconds(moment) // 1000))
             assert first_archived_at(shop.tables, "sales", moment, ledger.archived()) == asked
+
+
+def test_no_release_stores_a_start_that_is_not_offsets_yet(memory: MemoryShop) -> None:
+    """A program may call the runs without the command line, which resolves starts."""
+    memory.define(starting('"now"'))
+    for run in (archive.run, recompute.run, partial(apply.run, terms=Terms(max_lag=0))):
+        with pytest.raises(UnresolvedStart, match="source 'sales' starts at now, which is not offsets yet"):
+            run(memory.run("test"), memory.project)
+    assert not Releases(memory.tables).every()

@@ -11,7 +11,7 @@ from deltalake.exceptions import CommitFailedError
 
 from tandem.batch.runtime.delta_commits import add_files, make_table
 from tandem.batch.runtime.parquet_writer import TableFile, Written
-from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta import delta_tables, retries
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Conflict, Unwritable, Vanished
 from tandem.ledger.delta.fence import Fenced, Unclaimed
@@ -88,8 +88,8 @@ def test_a_fenced_run_takes_no_commit_of_another_for_its_own(table: tuple[DeltaT
     """Of an archive run's number the next holder may have committed other rows."""
     handle, file = table
     stale, fresh = Held(1), Held(2)
-    handle = delta_tables.claim(handle, stale)
-    newest = delta_tables.claim(delta_tables.reopen(handle), fresh)
+    handle = retries.claim(handle, stale)
+    newest = retries.claim(delta_tables.reopen(handle), fresh)
     add_files(newest, [file], lease=fresh, transaction=("app", 1))
     for one in (handle, delta_tables.reopen(handle)):
         with pytest.raises(Fenced, match="is written by tandem archive, with token 2"):

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tandem.ledger.delta import delta_tables, fence, leases
+from tandem.ledger.delta import delta_tables, fence, leases, retries
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Conflict, Unwritable, Vanished
 from tandem.ledger.delta.fence import Fenced, LeaseLost, Unclaimed
@@ -83,7 +83,7 @@ def table(tables: Tables) -> str:
 def claimed(tables: Tables, address: str, lease: Lease) -> Any:
     handle = delta_tables.open_table(tables, address)
     assert handle is not None
-    return delta_tables.claim(handle, lease)
+    return retries.claim(handle, lease)
 
 
 def append(handle: Any, lease: Lease | None, x: int) -> None:
@@ -398,7 +398,7 @@ def test_a_stale_holder_commits_nothing_however_often_it_reopens(tables: Tables)
         with pytest.raises(Fenced, match=r"is written by tandem recompute \(pid 7 .* with token 2; this process has token 1"):
             append(handle, stale, 2)
         with pytest.raises(Fenced):
-            delta_tables.claim(handle, stale)
+            retries.claim(handle, stale)
         handle = delta_tables.reopen(handle) if at else handle
     append(newest, fresh, 3)
     assert rows(tables, address) == [1, 3]

@@ -8,7 +8,7 @@ from itertools import takewhile
 import pyarrow as pa
 
 from tandem.infra.folders import ROOT
-from tandem.ledger.delta import delta_tables, leases
+from tandem.ledger.delta import delta_tables, leases, retries
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.journal import Journal
 from tandem.ledger.delta.leases import Owner
@@ -67,7 +67,7 @@ def test_the_documented_requests_are_those_that_are_sent() -> None:
             table = delta_tables.create_table(tables, tables.view("v", f"of-{commits}"), COLUMNS, {})
             while table.version() < commits - 1:
                 delta_tables.conditional_append(table, pa.table({"x": [1]}, COLUMNS))
-            measured["claim an open table"] = sent(partial(delta_tables.claim, table, lease))
+            measured["claim an open table"] = sent(partial(retries.claim, table, lease))
             measured["renew a lease"] = sent(lease.renew)
             assert measured == {operation: requests for operation, (requests, _) in fixed.items()}
             assert {operation: example for operation, (_, example) in fixed.items()} == {
