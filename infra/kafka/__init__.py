@@ -27,6 +27,7 @@ from tandem.infra.kafka.contract import (
 if TYPE_CHECKING:
     from tandem.infra.kafka.bulk_reader import BulkReader
     from tandem.infra.kafka.kafka_python.client import BrokerConnection, connect
+    from tandem.infra.kafka.kafka_python.groups import commit_offsets
     from tandem.infra.kafka.kafka_python.records import records, records_at
     from tandem.infra.kafka.kafka_python.topics import (
         configurations,
@@ -63,6 +64,7 @@ __all__ = [
     "Sender",
     "Told",
     "Topic",
+    "commit_offsets",
     "configurations",
     "connect",
     "create",
@@ -89,6 +91,7 @@ _PLACES: Final = {
     **dict.fromkeys(("Appender", "Sender"), "sending"),
     "BulkReader": "bulk_reader",
     **dict.fromkeys(("BrokerConnection", "connect"), "kafka_python.client"),
+    "commit_offsets": "kafka_python.groups",
     "open_transactions": "kafka_python.transactions",
     **dict.fromkeys(("records", "records_at"), "kafka_python.records"),
 }

@@ -13,7 +13,7 @@ from tandem.infra.lineage.data_set import DataSets, DerivedColumns
 from tandem.infra.logs.telling import bound
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
-from tandem.ledger.log.positions import ranges
+from tandem.ledger.log.positions import Position, ranges
 from tandem.ledger.log.registry_client import RegistryAway
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
@@ -131,6 +131,11 @@ class Worker:
     def ready(self) -> bool:
         """Whether the realtime table is claimed and the query runs."""
         return self._running.is_set()
+
+    @property
+    def position(self) -> tuple[Source, Position] | None:
+        """The source and the end of its realtime table; None until the table is claimed."""
+        return None if self._follow is None else (self._follow.source, self._follow.tail.writer.end)
 
     def start(self) -> None:
         """Start the thread; returns at once."""

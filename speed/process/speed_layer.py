@@ -25,16 +25,19 @@ from tandem.infra.settings import Settings
 from tandem.infra.spark.errors import worded
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unwritable
+from tandem.ledger.log.positions import Position
 from tandem.ledger.publish import adoption
 from tandem.ledger.publish.publications import NotPublishable, Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.ledger.realtime_writer import NewerEpoch
 from tandem.speed.process.checkpoints import own_folder
+from tandem.speed.process.group_offsets import GroupOffsets
 from tandem.speed.process.source_thread import Worker
 from tandem.speed.progress import MicroBatchSeconds, ProgressRecorder
 from tandem.speed.source.follow import Surroundings
 from tandem.views.project.project import Project
+from tandem.views.source.source import Source
 
 _ENDED = "the speed layer has ended; its commits stay, and the next run continues from there"
 _LOOK_S = 0.2
@@ -85,7 +88,9 @@ def run(
 def _follow_all(around: Surroundings, stop: Event, *, say: Callable[[str], None], ready: Callable[[], object]) -> None:
     """Follow every release until `stop` is set."""
     team = _Team(around)
+    shown = GroupOffsets(around.connection, around.settings.speed.consumer_group, team.positions, around.warn)
     try:
+        shown.start()
         told = 0
         while not stop.wait(_LOOK_S):
             _ask_java(around.spark)
@@ -103,6 +108,7 @@ def _follow_all(around: Surroundings, stop: Event, *, say: Callable[[str], None]
             raise worse from error
         raise
     finally:
+        shown.stop()
         team.stop()
         shutil.rmtree(around.checkpoints, ignore_errors=True)
 
@@ -145,6 +151,11 @@ class _Team:
     def ready(self, release: int) -> bool:
         """Whether every source of a release is followed."""
         return all(worker.ready for (of, _), worker in self._workers.items() if of == release)
+
+    def positions(self) -> dict[str, tuple[Source, Position]]:
+        """What the live release has counted, by source; for any thread."""
+        workers = [(source, worker.position) for (release, source), worker in [*self._workers.items()] if release == self._live]
+        return {source: position for source, position in workers if position is not None}
 
     def stop(self) -> None:
         """End all workers."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, sleep
 
+import msgspec
 from pyspark.sql import SparkSession
 
 from tandem.infra import kafka
@@ -173,4 +174,4 @@ def running(spark: SparkSession, settings: Settings, topic: kafka.Topic) -> Iter
 
 def settings_for(connection: kafka.BrokerConnection, state: Path, **speed: int) -> Settings:
     """Settings of a project of its own at the shared broker."""
-    return stack_settings(connection, state, speed=SpeedSettings(**speed))
+    return stack_settings(connection, state, speed=msgspec.structs.replace(SpeedSettings(), **speed))

@@ -46,3 +46,10 @@ class SpeedSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "status and answers report since when duplicates are recognised. Each Spark worker needs 8 bytes an identity more."
         ),
     ] = 1024
+    consumer_group: Annotated[
+        str,
+        Meta(
+            description="Prefix of the consumer groups whose offsets show Kafka's tools and exporters of lag what the live "
+            "release has counted: a group `PREFIX.SOURCE` for each source. Nothing reads them back; empty commits none."
+        ),
+    ] = "tandem"

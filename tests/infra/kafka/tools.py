@@ -25,7 +25,7 @@ _PATIENCE_MS: Final = 60_000
 
 @dataclass(frozen=True)
 class Tools:
-    """kafka-get-offsets, kafka-topics, kafka-console-consumer and kafka-console-producer of one broker."""
+    """kafka-get-offsets, kafka-consumer-groups, kafka-topics, kafka-console-consumer and kafka-console-producer of one broker."""
 
     address: kafka.Address
 
@@ -36,6 +36,12 @@ class Tools:
     def ends(self, topic: kafka.Topic) -> dict[tuple[str, int], int]:
         """The offset after the last record of each partition, committed or not."""
         return self._offsets(topic, "latest")
+
+    def lags(self, group: str) -> dict[tuple[str, int], tuple[int, int]]:
+        """The committed offset and the lag of each partition of a group."""
+        said = self._run("consumer.group.ConsumerGroupCommand", "--describe", "--offsets", "--group", group).decode()
+        rows = re.findall(rf"^{re.escape(group)} +(\S+) +(\d+) +(\d+) +\d+ +(\d+) ", said, re.MULTILINE)
+        return {(topic, int(number)): (int(offset), int(lag)) for topic, number, offset, lag in rows}
 
     def topic_id(self, name: str) -> str:
         """The id of a topic."""
