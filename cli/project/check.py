@@ -7,7 +7,7 @@ import typer
 
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.published_definitions import published
-from tandem.infra.settings import effective, keys
+from tandem.infra.settings import Settings, effective, keys
 from tandem.ledger.delta.addresses import Tables
 from tandem.views.errors import TandemError
 from tandem.views.exactness import of_measures
@@ -18,6 +18,7 @@ from tandem.views.measures.filtered import Filtered
 from tandem.views.project.dialect_hints import hints
 from tandem.views.project.partition_key import spread
 from tandem.views.project.project import Project
+from tandem.views.sink import Sink
 from tandem.views.source.decoder import decoder_name
 from tandem.views.source.event import event_fields
 from tandem.views.source.prepare import prepared_schema
@@ -53,6 +54,7 @@ def run(
         "project": str(call.project),
         "sources": {name: _source(source) for name, source in project.sources.items()},
         "views": {name: _view(view) for name, view in project.views.items()},
+        "sinks": {name: _sink(call, sink, project, settings) for name, sink in project.sinks.items()},
         "hints": [{"operation": each.operation, "hint": each.hint, "places": list(each.places)} for each in hints(project)],
         "settings": effective(settings),
     }
@@ -112,6 +114,18 @@ def _view(view: View) -> dict[str, Any]:
     }
 
 
+def _sink(call: Call, sink: Sink, project: Project, settings: Settings) -> dict[str, Any]:
+    from tandem.serving.sinks.definition import check_sink  # noqa: PLC0415 - few projects have a sink
+
+    check_sink(sink, project.views[sink.view.name], settings, call.project)
+    return {
+        "view": sink.view.name,
+        "to": str(sink.to),
+        "keys": {key: None if value is None else str(value) for key, value in sink.keys.items()},
+        "where": sink.where,
+    }
+
+
 def _measure(view: View, measure: BoundMeasure) -> dict[str, Any]:
     reasons = of_measures(view).get(measure.name)
     return {
@@ -160,6 +174,9 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
             says = what["exactness"]["says"] if what["exactness"] else "exact"
             yield f"  {measure}: {what['type']}, {says} = {what['measure']}{_told(what.get('unit'), what.get('doc'))}"
         yield from (f"  warning: {warning}" for warning in view["warnings"])
+    for name, sink in document["sinks"].items():
+        rows = " and ".join([*(f"{key} = {value}" for key, value in sink["keys"].items()), *filter(None, [sink["where"]])])
+        yield f"\nsink {name} of {sink['view']}: {sink['to']}{f', where {rows}' if rows else ''}"
     if document["hints"]:
         yield "\nhints: these operations have other results in Spark or PostgreSQL (docs/expressions.md)"
         for each in document["hints"]:

@@ -1,73 +1,171 @@
 """A Delta table as a sink's target: rows and token are one commit.
 
-The token is in the metadata of the commit, and the number of the commit is a transaction of the application `tandem.sink`.
-A merge of delta-rs that changes no row makes no commit, so a token without rows is a commit without files.
+The token is in the metadata of the commit: a newest commit without one is of another program. A transaction of the application
+`tandem.sink` says for good that a sink writes the table. A merge of delta-rs that changes no row makes no commit, so a token
+without rows is a commit without files.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction, write_deltalake
 
-from tandem.ledger.delta.delta_tables import committing, refresh
+from tandem.infra.storage.resolve import is_local
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.delta_tables import committing, open_table, refresh
+from tandem.ledger.delta.errors import FAILURES, Unwritable, reason, unreadable
+from tandem.serving.read.tabular import DIGITS, narrowed
+from tandem.views.errors import TandemError
 
 APPLICATION: Final = "tandem.sink"
-TOKEN: Final = "tandem.token"  # noqa: S105 - a name, not a secret
+METADATA: Final = "tandem.token"
+COMPACT_EVERY: Final = 100
+"""Commits after which a sink merges the small files of its table."""
+
 _GONE: Final = "_gone"
 _HOOKS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
 
+class SinkRefused(TandemError, code="sink-refused"):
+    """A sink cannot keep its target equal to its view."""
+
+
+def delta_schema(name: str, columns: pa.Schema) -> pa.Schema:
+    """The columns of a view's rows in Delta's types. Raises SinkRefused for a type that Delta lacks.
+
+    Totals of integers and decimals have 76 digits, and Delta has 38: a value that needs more is refused when it comes.
+    """
+    fields = []
+    for column in columns:
+        try:
+            kind = narrowed(column.type)
+            Schema.from_arrow(pa.schema([pa.field(column.name, kind)]))
+        except Exception as error:  # delta-rs raises a plain Exception for a type that it lacks
+            raise SinkRefused(f"sink {name!r}: Delta has no type for column {column.name!r}, {column.type}") from error
+        fields.append(pa.field(column.name, kind))
+    return pa.schema(fields)
+
+
 @dataclass
 class DeltaTarget:
-    """A table whose rows `identity` tells apart; one process at a time writes it."""
+    """The table of a sink. Open it by `open_target`; one process at a time writes it, and another one's commit conflicts."""
 
-    handle: DeltaTable
-    identity: Sequence[str]
+    name: str
+    address: str
+    options: dict[str, str] = field(repr=False)
+    handle: DeltaTable | None
 
     def token(self) -> str | None:
-        """The token of the newest commit of a sink."""
-        refresh(self.handle)
-        number = self.handle.transaction_version(APPLICATION)
-        for commit in self.handle.history():
-            if TOKEN in commit:
-                return str(commit[TOKEN]) if commit["version"] == number else None
-        return None
+        """The token of the newest commit, if it is of a sink. Raises SinkRefused for a table of other programs, Unreadable."""
+        if self.handle is None:
+            return None
+        if refresh(self.handle).transaction_version(APPLICATION) is None and self.handle.file_uris():
+            raise SinkRefused(
+                f"sink {self.name!r}: table {self.address} has rows that no sink has written; name a new folder for it"
+            )
+        return self.handle.history(1)[0].get(METADATA)
 
-    def content(self) -> pa.Table:
-        """The rows of the table."""
-        return pa.table(self.handle.to_pyarrow_table())
+    def convert(self, rows: pa.Table) -> pa.Table:
+        """The rows in Delta's types. Raises SinkRefused for a number of more digits than Delta has."""
+        try:
+            return rows.cast(delta_schema(self.name, rows.schema))
+        except pa.ArrowInvalid as error:
+            raise SinkRefused(f"sink {self.name!r}: a value needs more than the {DIGITS} digits of Delta: {error}") from error
+
+    def content(self, columns: pa.Schema) -> pa.Table | None:
+        """The rows of the table; None if it does not exist or has other columns. Raises Unreadable."""
+        if self.handle is None or _types(pa.schema(refresh(self.handle).schema())) != _types(
+            pa.schema(Schema.from_arrow(columns))
+        ):
+            return None
+        try:
+            return pa.table(self.handle.to_pyarrow_table()).select(columns.names).cast(columns)
+        except FAILURES as error:
+            unreadable(self.address, error)
 
     def write(self, rows: pa.Table, gone: pa.Table, token: str) -> None:
         """Merge rows and deletions in one commit. Raises Conflict, Unwritable."""
-        number = self.handle.version() + 1
-        properties = CommitProperties(
-            custom_metadata={TOKEN: token}, max_commit_retries=0, app_transactions=[Transaction(APPLICATION, number)]
-        )
-        with committing(self.handle):
-            if not rows.num_rows and not gone.num_rows:
-                self.handle.create_write_transaction(
-                    [], "append", self.handle.schema(), commit_properties=properties, post_commithook_properties=_HOOKS
+        handle = self._table()
+        number = handle.version() + 1
+        with committing(handle):
+            if rows.num_rows or gone.num_rows:
+                _merge(handle, rows, gone, _properties(token, number))
+            if handle.version() < number:
+                handle.create_write_transaction(
+                    [],
+                    "append",
+                    handle.schema(),
+                    commit_properties=_properties(token, number),
+                    post_commithook_properties=_HOOKS,
                 )
-            else:
-                self._merge(rows, gone, properties)
-        refresh(self.handle)
+        refresh(handle)
+        if number % COMPACT_EVERY == 0:
+            self._compact(token)
 
-    def _merge(self, rows: pa.Table, gone: pa.Table, properties: CommitProperties) -> None:
-        kept = rows.append_column(_GONE, pa.array([False] * rows.num_rows, pa.bool_()))
-        deleted = gone.append_column(_GONE, pa.array([True] * gone.num_rows, pa.bool_()))
-        # Without the brackets delta-rs takes `a IS NOT DISTINCT FROM b AND c` for a comparison with `b AND c`.
-        same = " AND ".join(f'(t."{name}" IS NOT DISTINCT FROM s."{name}")' for name in self.identity)
-        columns = {f'"{name}"': f's."{name}"' for name in rows.column_names}
-        merge = self.handle.merge(
-            pa.concat_tables([kept, deleted], promote_options="default"),
-            same,
-            source_alias="s",
-            target_alias="t",
-            commit_properties=properties,
-            post_commithook_properties=_HOOKS,
-        )
-        merge.when_matched_delete(f"s.{_GONE}").when_matched_update(columns).when_not_matched_insert(
-            columns, f"NOT s.{_GONE}"
-        ).execute()
+    def replace(self, rows: pa.Table, token: str) -> None:
+        """Replace all rows and columns in one commit; the first one creates the table. Raises Conflict, Unwritable."""
+        if self.handle is not None:
+            with committing(self.handle):
+                write_deltalake(
+                    self.handle,
+                    rows,
+                    mode="overwrite",
+                    schema_mode="overwrite",
+                    commit_properties=_properties(token, self.handle.version() + 1),
+                    post_commithook_properties=_HOOKS,
+                )
+            refresh(self.handle)
+            return
+        try:
+            write_deltalake(self.address, rows, storage_options=self.options, commit_properties=_properties(token, 0))
+            self.handle = DeltaTable(self.address, storage_options=self.options)
+        except FAILURES as error:
+            raise Unwritable(f"cannot create table {self.address}: {reason(error)}") from error
+
+    def _compact(self, token: str) -> None:
+        """Merge the small files of the table's newest writes."""
+        handle = self._table()
+        with committing(handle):
+            handle.optimize.compact(commit_properties=_properties(token, handle.version() + 1), post_commithook_properties=_HOOKS)
+        refresh(handle)
+
+    def _table(self) -> DeltaTable:
+        assert self.handle is not None, "a sink replaces the content of a target before it writes changes"
+        return self.handle
+
+
+def open_target(name: str, address: str, tables: Tables) -> DeltaTarget:
+    """The table of a sink at an absolute address, which may not exist yet. Raises Unreadable."""
+    options = {} if is_local(address) else dict(tables.options)
+    return DeltaTarget(name, address, options, open_table(replace(tables, options=options), address))
+
+
+def _properties(token: str, number: int) -> CommitProperties:
+    """The properties of a commit of this number, which delta-rs does not repeat."""
+    transaction = Transaction(APPLICATION, number)
+    return CommitProperties(custom_metadata={METADATA: token}, max_commit_retries=0, app_transactions=[transaction])
+
+
+def _merge(handle: DeltaTable, rows: pa.Table, gone: pa.Table, properties: CommitProperties) -> None:
+    kept = rows.append_column(_GONE, pa.array([False] * rows.num_rows, pa.bool_()))
+    deleted = gone.append_column(_GONE, pa.array([True] * gone.num_rows, pa.bool_()))
+    # Without the brackets delta-rs takes `a IS NOT DISTINCT FROM b AND c` for a comparison with `b AND c`.
+    same = " AND ".join(f'(t."{name}" IS NOT DISTINCT FROM s."{name}")' for name in gone.column_names)
+    columns = {f'"{name}"': f's."{name}"' for name in rows.column_names}
+    merge = handle.merge(
+        pa.concat_tables([kept, deleted], promote_options="default"),
+        same,
+        source_alias="s",
+        target_alias="t",
+        commit_properties=properties,
+        post_commithook_properties=_HOOKS,
+    )
+    merge.when_matched_delete(f"s.{_GONE}").when_matched_update(columns).when_not_matched_insert(
+        columns, f"NOT s.{_GONE}"
+    ).execute()
+
+
+def _types(schema: pa.Schema) -> dict[str, str]:
+    """The types of columns by name, whatever their order."""
+    return {field.name: str(field.type) for field in schema}

@@ -953,4 +953,30 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "lambda asked: Store(tables, secrets.randbits(64), (serving.memory_mb << 20) // _SHARE),",
         "test_a_release_answers_as_after_its_promotion",
     ),
+    Mutant(
+        "sink-token-before-rows",
+        "a sink stores the token in a commit before that of the rows, so a process that is killed in between loses them",
+        "            if rows.num_rows or gone.num_rows:\n                _merge(",
+        "            if rows.num_rows or gone.num_rows:\n"
+        "                handle.create_write_transaction(\n"
+        '                    [], "append", handle.schema(), commit_properties=_properties(token, number)\n'
+        "                )\n"
+        "                handle.update_incremental()\n"
+        "                _merge(",
+        "test_only_what_changed_is_written_and_a_restart_writes_nothing",
+    ),
+    Mutant(
+        "sink-rows-twice",
+        "a sink adds a row that changed beside the row before",
+        """IS NOT DISTINCT FROM s."{name}")' for name in gone.column_names)""",
+        """IS NOT DISTINCT FROM s."{name}")' for name in rows.column_names)""",
+        "test_rows_follow_any_order_of_what_happens",
+    ),
+    Mutant(
+        "sink-gone-forgotten",
+        "a sink keeps rows that are no longer the view's",
+        "target.write(rows, change.gone, _stamp(change.token, wanted))",
+        "target.write(rows, change.gone.slice(0, 0), _stamp(change.token, wanted))",
+        "test_a_row_that_leaves_the_condition_is_deleted",
+    ),
 )

@@ -1,9 +1,9 @@
-"""A project: the folder in which a user defines sources and views.
+"""A project: the folder in which a user defines sources, views and sinks.
 
 It holds
 
 * `tandem.toml`, which may be empty,
-* `definitions.py`, which may end with the tuples SOURCES and VIEWS, or `definitions.sql`, or both,
+* `definitions.py`, which may end with the tuples SOURCES, VIEWS and SINKS, or `definitions.sql`, or both,
 * the modules and packages that it imports.
 
 A release stores the files that the import has reached, and fingerprints hash them; the import reads no other files. Of a
@@ -28,6 +28,7 @@ from tandem.views.project.earlier_files import EarlierFiles, earlier_files
 from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader, import_definitions
 from tandem.views.project.resolve import named_definitions
 from tandem.views.project.source_location import STORED, check_imports, explained
+from tandem.views.sink import Sink
 from tandem.views.source.formats.schema_registry import FetchedSchemas
 from tandem.views.source.source import Source
 from tandem.views.start import StartPositions
@@ -47,7 +48,7 @@ _LOADING: Final = threading.RLock()
 
 @dataclass(frozen=True)
 class Project:
-    """The sources and views of a project, by name and in the order of its tuples.
+    """The sources, views and sinks of a project, by name and in the order of its tuples.
 
     * `files`: tandem.toml, the Python files that the import has reached, by path within `folder`, and definitions.sql beside the
       module that it was compiled to.
@@ -60,6 +61,7 @@ class Project:
     views: Mapping[str, View]
     files: Mapping[str, bytes] = field(repr=False)
     revision: str = field(default="", compare=False)
+    sinks: Mapping[str, Sink] = field(default_factory=dict)
 
 
 def load(folder: Path | str) -> Project:
@@ -165,12 +167,13 @@ def _from_loader(loader: ProjectLoader, folder: Path | None) -> Project:
     except (Exception, SystemExit) as error:
         raise explained(loader, error) from error
     check_imports(loader)
-    sources, views = named_definitions(loader, modules)
+    sources, views, sinks = named_definitions(loader, modules)
     reached = {path: files[path] for name in loader.modules if (path := loader.path_of(name)) is not None}
     return Project(
         folder=folder,
         sources={source.name: source for source in sources},
         views={view.name: view for view in views},
+        sinks={sink.name: sink for sink in sinks},
         files={
             SETTINGS_FILE: files.get(SETTINGS_FILE, b""),
             **dict(sorted(reached.items())),

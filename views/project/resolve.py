@@ -1,4 +1,4 @@
-"""Turns the tuples SOURCES and VIEWS into named, checked sources and views; every error names the definition's place."""
+"""Turns the tuples SOURCES, VIEWS and SINKS into named, checked definitions; every error names the definition's place."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,28 +12,30 @@ from tandem.views.errors import DefinitionError, listed, said_by
 from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader
 from tandem.views.project.partition_key import bind_key
 from tandem.views.project.source_location import place_of_variable
+from tandem.views.sink import Sink
 from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.source import Source
 from tandem.views.value_forms import MAPPINGS, display_text, not_a_mapping
 from tandem.views.view import View, bind
 
-Definition = TypeVar("Definition", Source, View)
-Place = Callable[[Source | View], str]
+Definition = TypeVar("Definition", Source, View, Sink)
+Place = Callable[[Source | View | Sink], str]
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}", re.ASCII)
 
 
-def named_definitions(loader: ProjectLoader, modules: Sequence[ModuleType]) -> tuple[list[Source], list[View]]:
-    """The sources and views that a project lists, each under its `name` or its variable's, in their order.
+def named_definitions(loader: ProjectLoader, modules: Sequence[ModuleType]) -> tuple[list[Source], list[View], list[Sink]]:
+    """The sources, views and sinks that a project lists, each under its `name` or its variable's, in their order.
 
-    Without SOURCES or VIEWS those that definitions.py has as variables count, in its order, and the sources of its views.
+    Without SOURCES or VIEWS those that definitions.py has as variables count, in its order, and the sources of its views. SINKS
+    are alike, and a project may have none.
     Raises DefinitionError if a name is missing, taken or not a name, if a view's source is not listed, or if a definition
     does not fit its event type.
     """
     variables = _variables(loader, modules)
 
-    def place(definition: Source | View) -> str:
-        kind = "SOURCES" if isinstance(definition, Source) else "VIEWS"
+    def place(definition: Source | View | Sink) -> str:
+        kind = next(name for name, of in (("SOURCES", Source), ("VIEWS", View), ("SINKS", Sink)) if isinstance(definition, of))
         return place_of_variable(loader, variables.get(id(definition), kind))
 
     sources = _of_modules(modules, "SOURCES", Source, loader)
@@ -59,16 +61,42 @@ def named_definitions(loader: ProjectLoader, modules: Sequence[ModuleType]) -> t
         built.append(replace(view, name=name, source=named[id(view.source)]))
         with _placed(place(view)):
             bind(built[-1])
-    return list(named.values()), built
+    of_views = {id(view): resolved for view, resolved in zip(views, built, strict=True)}
+    return list(named.values()), built, _sinks(loader, modules, variables, place, of_views)
+
+
+def _sinks(
+    loader: ProjectLoader,
+    modules: Sequence[ModuleType],
+    variables: Mapping[int, str],
+    place: Place,
+    views: Mapping[int, View],
+) -> list[Sink]:
+    """The sinks of these views, by the views' ids. Raises DefinitionError, also for a target of two sinks."""
+    if not any("SINKS" in vars(module) or any(isinstance(value, Sink) for value in vars(module).values()) for module in modules):
+        return []
+    sinks = _of_modules(modules, "SINKS", Sink, loader)
+    resolved: dict[object, Sink] = {}
+    for sink, name in zip(sinks, _names(sinks, variables, place, "sink"), strict=True):
+        where = f"{place(sink)}: sink {name!r}"
+        if id(sink.view) not in views:
+            have = listed(variables.get(id(sink.view), ""), [view.name for view in views.values()])
+            raise DefinitionError(f"{where}: its view is not in VIEWS; views: {have}")
+        checked = replace(sink, name=name, view=views[id(sink.view)])
+        with _placed(where):
+            checked.check()
+        if (other := resolved.setdefault(checked.to, checked)) is not checked:
+            raise DefinitionError(f"{where}: {checked.to} is the target of sink {other.name!r}; give each sink its own")
+    return list(resolved.values())
 
 
 def _variables(loader: ProjectLoader, defining: Sequence[ModuleType]) -> dict[int, str]:
-    """The variable of each source and view, by id; the first one in definitions.py counts."""
+    """The variable of each source, view and sink, by id; the first one in definitions.py counts."""
     modules = [*defining, *(module for module in loader.modules.values() if module not in defining)]
     found: dict[int, str] = {}
     for module in modules:
         for name, value in vars(module).items():
-            if isinstance(value, Source | View):
+            if isinstance(value, Source | View | Sink):
                 found.setdefault(id(value), name)
     return found
 
@@ -76,7 +104,7 @@ def _variables(loader: ProjectLoader, defining: Sequence[ModuleType]) -> dict[in
 def _of_modules(
     modules: Sequence[ModuleType], tuple_name: str, kind: type[Definition], loader: ProjectLoader
 ) -> list[Definition]:
-    """The sources or views of definitions.py, then those of definitions.sql; each once, and one of both may have none."""
+    """The definitions of a kind in definitions.py, then those of definitions.sql; each once, and one of both may have none."""
     if len(modules) == 1:
         return _listed(modules[0], tuple_name, kind, loader)
     by_id: dict[int, Definition] = {}
@@ -101,7 +129,7 @@ def _listed(definitions: ModuleType, tuple_name: str, kind: type[Definition], lo
 
 
 def _of_variables(definitions: ModuleType, kind: type[Definition]) -> list[Definition]:
-    """The sources or views of definitions.py, each once; names that begin with _ are its own affair. Raises DefinitionError."""
+    """The definitions of a kind in definitions.py, each once, but for names that begin with _. Raises DefinitionError."""
     values: list[Any] = [value for name, value in vars(definitions).items() if not name.startswith("_")]
     views: Any = vars(definitions).get("VIEWS", values)
     of_views: list[Any] = [view.source for view in views if isinstance(view, View)] if isinstance(views, Sequence) else []

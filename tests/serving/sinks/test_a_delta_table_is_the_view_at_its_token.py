@@ -1,5 +1,7 @@
-"""A Delta sink's rows are the view's rows at its token: after changes, restarts, lost tokens and deletions."""
+"""A Delta sink's rows are the view's rows at its token: after changes, restarts, promotes, rollbacks, lost and foreign tokens."""
 
+import random
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -7,61 +9,200 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tandem.ledger.delta.errors import Conflict
-from tandem.serving.connection import Connection
+from tandem.ledger.publish.publications import Publications
+from tandem.serving.connection import Connection, PublishedView
 from tandem.serving.memory.store import Store
-from tandem.serving.sinks.delta import DeltaTarget
-from tandem.serving.sinks.follow import follow, unlabelled
-from tests.serving.world import World, hit, position
+from tandem.serving.read.row_filter import RowsWanted, row_filter
+from tandem.serving.sinks import delta
+from tandem.serving.sinks.delta import DeltaTarget, SinkRefused, open_target
+from tandem.serving.sinks.follow import SinkStep, follow, token_of_target
+from tests.serving.two_releases import applied, build, edited, promote
+from tests.serving.world import World, hit
 
-IDENTITY = ("page", "window_start")
+EVERYTHING = RowsWanted()
+MANY = RowsWanted(where="n > 1")
 
 
-def sunk(world: World, path: Path) -> tuple[DeltaTarget, list[str]]:
-    """Follow once, in a new process that stops at the newest snapshot."""
+def connected(world: World, view: str) -> PublishedView:
+    """A view at the newest snapshot, where its changes end."""
     connection = Connection(Store(world.tables, 1))
-    view = connection.view("per_page")
-    rows = unlabelled(view.now().scan().to_arrow())
-    if not DeltaTable.is_deltatable(str(path)):
-        DeltaTable.create(str(path), rows.schema)
-    target = DeltaTarget(DeltaTable(str(path)), IDENTITY)
+    published = connection.view(view)
     connection.close()
-    follow(view, target, IDENTITY)
-    wanted, found = (sorted(map(str, each.to_pylist())) for each in (rows, target.content().select(rows.column_names)))
-    assert found == wanted
-    assert target.token() is not None
-    return target, found
+    return published
 
 
-def test_rows_follow_changes_restarts_and_a_recompute(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    for number in range(4):
-        world.append(0, hit("/a", number), hit(None, number), hit(f"/{number}", 1))
+def sink(world: World, path: Path, wanted: RowsWanted = EVERYTHING, view: str = "per_page") -> list[SinkStep]:
+    """Follow once, in a process of its own; then the target is the query."""
+    published = connected(world, view)
+    target = open_target("s", str(path), world.tables)
+    steps = list(follow(published, target, wanted))
+    check(published, target, wanted)
+    return steps
+
+
+def check(published: PublishedView, target: DeltaTarget, wanted: RowsWanted) -> None:
+    """The table, as any reader opens it, is the query at the table's token."""
+    now = published.now()
+    rows = row_filter(now.view, wanted).rows(now.scan().table)
+    expected = target.convert(rows.select([name for name in rows.column_names if name != "window_state"]))
+    content = pa.table(DeltaTable(target.address).to_pyarrow_table()).select(expected.column_names)
+    assert sorted(map(str, content.to_pylist())) == sorted(map(str, expected.to_pylist()))
+    token = token_of_target(target)
+    assert token is not None
+    assert list(published.changes(token, where=wanted.where)) == []
+
+
+def test_rows_follow_any_order_of_what_happens(tmp_path: Path) -> None:
+    for seed in range(2):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        chance, world, publications = random.Random(seed), World(folder), []
+        world.append(0, hit("/a", 1))
         world.trigger()
-        sunk(world, tmp_path / "sink")
-    world.recompute(position(6))
-    sunk(world, tmp_path / "sink")
+        for _ in range(12):
+            match chance.choice(("events", "events", "events", "late", "recompute", "rollback", "foreign", "lost")):
+                case "events":
+                    world.append(0, *(hit(chance.choice(("/a", "/b", None)), n, minute=60 * n) for n in range(3)))
+                    world.trigger()
+                case "late":
+                    world.append(1, hit("/a", 7, minute=-300))
+                    world.trigger()
+                case "recompute":
+                    end = world.writer.end
+                    world.recompute(end)
+                    publications.append(end)
+                case "rollback" if len(publications) > 1:
+                    roll_back(world)
+                    publications.pop()
+                case "foreign" if (folder / "all").exists():
+                    insert_stray_row(folder / "all", twice=chance.random() < 0.5)
+                case "lost" if (folder / "all").exists():
+                    table = open_target("s", str(folder / "all"), world.tables)
+                    table.token()
+                    rows = table.content(pa.schema(DeltaTable(table.address).schema()))
+                    assert rows is not None
+                    table.replace(rows.slice(0, 1), "of another installation")
+            if chance.random() < 0.7:
+                sink(world, folder / "all")
+                sink(world, folder / "many", MANY)
+        sink(world, folder / "all")
 
 
-def test_a_row_that_another_program_added_or_a_lost_token_is_reconciled(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.append(0, hit("/a", 1), hit(None, 2))
+def roll_back(world: World) -> None:
+    """Publish the publication before the live one again."""
+    history = Publications(world.tables)
+    earlier = list(history.history())[-2]
+    assert history.publish(lambda _: replace(earlier, kind="rollback")) is not None
+
+
+def insert_stray_row(path: Path, *, twice: bool) -> None:
+    """Another program adds a row: a row of nothing, or a row that is there."""
+    content = pa.table(DeltaTable(str(path)).to_pyarrow_table())
+    row = content.slice(0, 1).to_pylist()[0]
+    stray = row if twice else row | {"page": "/stray"}
+    write_deltalake(str(path), pa.Table.from_pylist([stray], content.schema), mode="append")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = World(tmp_path)
+    made.append(0, hit("/a", 1), hit(None, 2), hit("/a", 3))
+    made.trigger()
+    return made
+
+
+def test_only_what_changed_is_written_and_a_restart_writes_nothing(world: World, tmp_path: Path) -> None:
+    (first,) = sink(world, tmp_path / "sink")
+    assert (first.rows, first.gone, first.compared) == (2, 0, True)
+    world.append(0, hit("/b", 1))
     world.trigger()
-    target, _ = sunk(world, tmp_path / "sink")
-    stray = target.content().slice(0, 1).to_pylist()[0] | {"page": "/stray"}
-    write_deltalake(str(tmp_path / "sink"), pa.Table.from_pylist([stray], target.content().schema), mode="append")
-    target.handle.update_incremental()
-    target.write(target.content().slice(0, 0), target.content().slice(0, 0).select(IDENTITY), "of another installation")
-    sunk(world, tmp_path / "sink")
+    (second,) = sink(world, tmp_path / "sink")
+    assert (second.rows, second.gone, second.compared) == (1, 0, False)
+    assert DeltaTable(str(tmp_path / "sink")).version() == 1
+    assert sink(world, tmp_path / "sink") == []
 
 
-def test_of_two_writers_the_second_conflicts(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_a_row_that_leaves_the_condition_is_deleted(world: World, tmp_path: Path) -> None:
+    few = RowsWanted(where="n < 3")
+    sink(world, tmp_path / "sink", few)
     world.append(0, hit("/a", 1))
     world.trigger()
-    target, _ = sunk(world, tmp_path / "sink")
-    other = DeltaTarget(DeltaTable(str(tmp_path / "sink")), IDENTITY)
-    rows, none = target.content(), target.content().slice(0, 0).select(IDENTITY)
-    target.write(rows, none, "first")
+    (step,) = sink(world, tmp_path / "sink", few)
+    assert (step.rows, step.gone, step.compared) == (0, 1, False)
+
+
+def test_a_commit_of_another_program_is_compared(world: World, tmp_path: Path) -> None:
+    sink(world, tmp_path / "sink")
+    insert_stray_row(tmp_path / "sink", twice=False)
+    (step,) = sink(world, tmp_path / "sink")
+    assert (step.rows, step.gone, step.compared) == (0, 1, True)
+
+
+def test_other_rows_of_the_view_are_compared_in_one_step(world: World, tmp_path: Path) -> None:
+    sink(world, tmp_path / "sink")
+    (step,) = sink(world, tmp_path / "sink", MANY)
+    assert (step.rows, step.gone, step.compared) == (0, 1, True)
+
+
+def test_another_view_replaces_rows_and_columns_in_one_commit(world: World, tmp_path: Path) -> None:
+    sink(world, tmp_path / "sink")
+    (step,) = sink(world, tmp_path / "sink", view="ever")
+    assert step.compared
+    assert DeltaTable(str(tmp_path / "sink")).version() == 1
+
+
+def test_a_promote_is_one_commit_with_its_columns_and_a_rollback_another(world: World, tmp_path: Path) -> None:
+    world.recompute(world.end)
+    sink(world, tmp_path / "sink")
+    ready = applied(world, edited("a measure renamed"))
+    build(ready, ready.end)
+    promote(ready)
+    for publish, version, column in ((None, 1, "m"), (roll_back, 2, "bytes")):
+        if publish is not None:
+            publish(world)
+        (step,) = sink(world, tmp_path / "sink")
+        table = DeltaTable(str(tmp_path / "sink"))
+        assert (step.compared, table.version()) == (True, version)
+        assert column in pa.schema(table.schema()).names
+
+
+def test_a_table_that_no_sink_has_written_is_refused(world: World, tmp_path: Path) -> None:
+    write_deltalake(str(tmp_path / "sink"), pa.table({"n": [1]}))
+    with pytest.raises(SinkRefused, match="has rows that no sink has written"):
+        sink(world, tmp_path / "sink")
+    assert pa.table(DeltaTable(str(tmp_path / "sink")).to_pyarrow_table()).to_pydict() == {"n": [1]}
+
+
+def test_of_two_writers_the_second_conflicts_and_compares(world: World, tmp_path: Path) -> None:
+    sink(world, tmp_path / "sink")
+    world.append(0, hit("/b", 1))
+    world.trigger()
+    published, target = connected(world, "per_page"), open_target("s", str(tmp_path / "sink"), world.tables)
+    assert list(follow(published, target, EVERYTHING))
+    other = open_target("s", str(tmp_path / "sink"), world.tables)
+    rows = other.content(pa.schema(DeltaTable(other.address).schema()))
+    assert rows is not None
+    other.write(rows.slice(0, 0), rows.slice(0, 1).select(["page", "window_start"]), "another")
     with pytest.raises(Conflict):
-        other.write(rows, none, "second")
-    assert target.token() == "first"
+        target.write(rows, rows.slice(0, 0).select(["page", "window_start"]), "stale")
+    (step,) = sink(world, tmp_path / "sink")
+    assert (step.rows, step.gone, step.compared) == (1, 0, True)
+
+
+def test_a_compaction_keeps_rows_and_token(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delta, "COMPACT_EVERY", 4)
+    for number in range(9):
+        world.append(0, hit(f"/{number}", 1))
+        world.trigger()
+        steps = sink(world, tmp_path / "sink")
+        assert [step.compared for step in steps] == [number == 0]
+    assert len(DeltaTable(str(tmp_path / "sink")).file_uris()) < 8
+
+
+def test_a_number_that_delta_lacks_is_refused(world: World, tmp_path: Path) -> None:
+    target = open_target("s", str(tmp_path / "sink"), world.tables)
+    large = pa.table({"total": pa.array([10**40], pa.decimal256(76, 0))})
+    with pytest.raises(SinkRefused, match="38 digits"):
+        target.convert(large)
+    with pytest.raises(SinkRefused, match=r"Delta has no type for column 'at', time64\[us\]"):
+        delta.delta_schema("s", pa.schema([("at", pa.time64("us"))]))
