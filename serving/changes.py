@@ -14,7 +14,8 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -24,17 +25,25 @@ from tandem.ledger.publish import publications
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.standing import StandingReleases
 from tandem.ledger.realtime.follower import Follower
-from tandem.serving.memory.cached_view import SECONDS, CachedView, OutgrowsMemory, ViewOrigin, followed, without_hot
+from tandem.serving.memory.answers import Answers
+from tandem.serving.memory.cached_view import SECONDS, CachedView, OutgrowsMemory, ViewOrigin, followed, without_hot, without_rows
 from tandem.serving.memory.differences import differences
+from tandem.serving.memory.finals import finals
 from tandem.serving.memory.store import InMemory, Pinned, Store
 from tandem.serving.read.outcome import Absent, ReadFailed, Value, answered
+from tandem.serving.read.outputs import check_output, envelopes
 from tandem.serving.read.provenance import Provenance
-from tandem.serving.read.row_filter import EVERY_ROW, RowFilter, RowsWanted, row_filter
+from tandem.serving.read.row_filter import RowFilter, RowsWanted, row_filter
+from tandem.serving.read.selection import BadSelection
 from tandem.serving.read.snapshot import tail
 from tandem.views.errors import TandemError
+from tandem.views.kernel.rows import to_rows
+from tandem.views.source.watermark import later
 from tandem.views.view import View
 
 EVERYTHING: Final = RowsWanted()
+NO_WATERMARK: Final = -(2**63)
+"""A token's number for a watermark before every event."""
 HEARTBEAT_S: Final = SECONDS / 3
 """After so long without an update a reader gets one without rows, if its token can move on."""
 
@@ -48,6 +57,8 @@ class ChangesToken:
     """A reader's position in a view's changes: what its answers counted.
 
     `end` is where commits end; `hot` the epoch and the end of hot commits that continue them and have states of the view.
+    `watermark` is the watermark of the final rows that an append-only reader has, in microseconds since 1970; `NO_WATERMARK`
+    before every event, None of other readers.
     """
 
     release: int
@@ -56,10 +67,12 @@ class ChangesToken:
     cut: Position
     end: Position
     hot: tuple[int, Position] | None = None
+    watermark: int | None = None
 
     def __str__(self) -> str:
         document = [self.release, self.fingerprint, self.version, self.cut.to_json(), self.end.to_json()]
         document += [] if self.hot is None else [self.hot[0], self.hot[1].to_json()]
+        document += [] if self.watermark is None else [self.watermark]
         return urlsafe_b64encode(json.dumps(document, separators=(",", ":")).encode()).decode()
 
     @classmethod
@@ -67,11 +80,12 @@ class ChangesToken:
         """Inverse of `str`. Raises TandemError for a text that is not a token."""
         try:
             release, fingerprint, version, cut, end, *hot = json.loads(urlsafe_b64decode(text.encode()))
+            watermark = int(hot.pop()) if len(hot) % 2 else None
             known = cls(int(release), str(fingerprint), int(version), Position.from_json(cut), Position.from_json(end))
             if not hot:
-                return known
+                return replace(known, watermark=watermark)
             epoch, reached = hot
-            return replace(known, hot=(int(epoch), Position.from_json(reached)))
+            return replace(known, hot=(int(epoch), Position.from_json(reached)), watermark=watermark)
         except (ValueError, TypeError, AttributeError, TandemError) as error:
             raise TandemError(f"invalid token {text!r}; use ViewAt.token or Changes.token") from error
 
@@ -82,11 +96,28 @@ class Changes:
 
     `gone` has the keys and the window's start, or its number where windows follow the order of the log. Continue from `token`.
     An update without either moves the token on, now and then while nothing that the reader wants changes.
+
+    `before` are the rows that changed or are gone as they were, without labels. Of the output append `rows` are of windows that
+    became final, `late` are changed rows of windows that were final before, or their number if they are dropped. The `first`
+    update of the outputs append and changes from no token is complete.
     """
 
     rows: Value | Absent
     gone: pa.Table
     token: str
+    before: pa.Table
+    late: Value | Absent | int = 0
+    first: bool = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether it moves the token on and does nothing else."""
+        late = self.late if isinstance(self.late, int) else self.late.total
+        return not (self.rows.total or self.gone.num_rows or late)
+
+    def envelopes(self) -> list[dict[str, Any]]:
+        """Each change as `op`, `before` and `after`, with values as JSON has them (tandem.serving.read.outputs)."""
+        return envelopes(self.gone.column_names, to_rows(self.rows.view, self.before), self.rows.rows(), first=self.first)
 
     @property
     def provenance(self) -> Provenance:
@@ -109,9 +140,13 @@ class ViewFollower:
 
     store: Store
     name: str
+    only: RowFilter
+    output: str
+    late: str
     _before: CachedView
     _known: tuple[str, CachedView] | None = None
-    only: RowFilter = EVERY_ROW
+    _watermark: int | None = None
+    _first: bool = False
 
     def look(self, pinned: Pinned, *, always: bool = False) -> Changes | None:
         """The changes up to a snapshot since the last call, None if there are none. Raises TokenGone, ReadFailed, Unreadable.
@@ -120,14 +155,33 @@ class ViewFollower:
         expires.
         """
         view, memory = _memory(self.store, pinned, self.name)
-        held, before = memory.answers.held, self._before
+        held, before, was = memory.answers.held, self._before, self._watermark
         if held.batch.fingerprint != before.batch.fingerprint:
             number = memory.provenance.publication
             raise TokenGone(f"view {self.name!r} has another meaning since publication {number}; scan it again")
-        self._before = held
+        now = later(was, memory.answers.watermark) if self.output == "append" else None
         moved = always and (self._known is None or self._known[1] is not held)
-        found = None if held is before and not moved else _changes(view, memory, before, self.only)
-        return found if found is not None and (moved or found.rows.total or found.gone.num_rows) else None
+        if held is before and was == now and not moved:
+            return None
+        first, self._first, self._before, self._watermark = self._first, False, held, now
+        token = str(replace(token_of(held), watermark=_number(now) if self.output == "append" else None))
+        if self.output == "append":
+            answers = replace(memory.answers, watermark=now)
+            found = finals(before, held, was, now, self.only)
+            late = self._answer(view, memory, answers, found.late)
+            rows = self._answer(view, memory, answers, found.rows)
+            dropped = late.total if self.late == "drop" else None
+            past = found.gone if dropped is None else found.gone.slice(0, 0)
+            update = Changes(rows, past, token, past, late if dropped is None else dropped + found.gone.num_rows, first)
+        else:
+            each = differences(before, held, self.only)
+            rows = self._answer(view, memory, memory.answers, each.changed)
+            update = Changes(rows, each.gone, token, self.only.columns(each.before), first=first)
+        return None if update.empty and not moved else update
+
+    def _answer(self, view: View, memory: InMemory, answers: Answers, rows: pa.Table) -> Value | Absent:
+        labelled = answers.labelled([rows])
+        return answered(view, self.only.columns(labelled.table), labelled.touched, memory.provenance, total=labelled.total)
 
     def sent(self, found: Changes) -> None:
         """The reader gets these changes, those of the last `look`: it may come back with their token, or with the one before."""
@@ -141,6 +195,10 @@ class ViewFollower:
             self.store.recent.put(*self._known)
 
 
+def _number(watermark: int | None) -> int:
+    return NO_WATERMARK if watermark is None else watermark
+
+
 def watch(store: Store, pinned: Pinned, name: str, since: ChangesToken | None, wanted: RowsWanted = EVERYTHING) -> ViewFollower:
     """A reader of the rows that it wants, at a token or at the snapshot.
 
@@ -148,11 +206,18 @@ def watch(store: Store, pinned: Pinned, name: str, since: ChangesToken | None, w
     """
     view, memory = _memory(store, pinned, name)
     held = memory.answers.held
-    only = row_filter(view, wanted)
+    check_output(view, wanted.output, wanted.late)
+    reader = partial(ViewFollower, store, name, row_filter(view, wanted), wanted.output, wanted.late)
     if since is None:
-        return ViewFollower(store, name, held, only=only)
+        begins = wanted.output != "update"
+        return reader(without_rows(held) if begins else held, _first=begins)
+    if wanted.output == "append" and since.watermark is None:
+        raise BadSelection(
+            "output append continues from a token of this output; leave the token out to begin with all final rows"
+        )
     known = _at(store, view, held, since)
-    return ViewFollower(store, name, known, (str(since), known), only)
+    was = None if wanted.output != "append" or since.watermark == NO_WATERMARK else since.watermark
+    return reader(known, (str(since), known), was)
 
 
 def changes(store: Store, name: str, since: ChangesToken | None, wanted: RowsWanted = EVERYTHING) -> Iterator[Changes]:
@@ -195,7 +260,7 @@ def _memory(store: Store, pinned: Pinned, name: str) -> tuple[View, InMemory]:
 
 def _at(store: Store, view: View, held: CachedView, since: ChangesToken) -> CachedView:
     """The cached view at a token. Raises TokenGone, ReadFailed, Unreadable."""
-    if since == token_of(held):
+    if replace(since, watermark=None) == token_of(held):
         return held
     known = store.recent.get(str(since))
     if known is not None and known.batch.fingerprint == held.batch.fingerprint:
@@ -241,11 +306,3 @@ def _batch(store: Store, view: View, since: ChangesToken) -> BatchView | None:
         ):
             return batch if publications.whole(store.tables, [each]) else None
     return None
-
-
-def _changes(view: View, memory: InMemory, before: CachedView, only: RowFilter) -> Changes:
-    held = memory.answers.held
-    found = differences(before, held, only)
-    rows = memory.answers.labelled([found.changed])
-    changed = answered(view, only.columns(rows.table), rows.touched, memory.provenance, total=rows.total)
-    return Changes(changed, found.gone, str(token_of(held)))

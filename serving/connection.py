@@ -235,17 +235,26 @@ class PublishedView:
         keys: Mapping[str, object] | None = None,
         where: str | None = None,
         measures: Sequence[str] | None = None,
+        output: str = "update",
+        late: str = "send",
     ) -> Iterator[Changes]:
         """Rows as they change from snapshot to snapshot, from a token or from now on; waits until the connection is closed.
 
         To read all rows and then their changes: `now = view.now()`, then `now.scan()`, then `view.changes(now.token)`. `keys` and
         `where`, a condition over the columns of an answer, choose rows: a row that leaves them is in `gone`, and a row that
         enters them is in `rows`. With `measures` rows have these alone, and a row of which only others changed is not sent.
-        Continue with the same ones. Raises TokenGone, BadSelection, and ReadFailed if nothing can be read; continue from the
-        last token then.
+        Continue with the same ones. The `output` says which changes are sent:
+
+        * `update`: rows with their present values in `rows`, deleted ones in `gone`.
+        * `append`: a row once, in `rows`, when its window is final. A row that changes after that is in `late`, or counted there
+          with `late="drop"`. Without a token it begins with all final rows.
+        * `changes`: as update, with `envelopes()` of each row before and after. Without a token it begins with all rows.
+
+        Raises TokenGone, BadSelection, and ReadFailed if nothing can be read; continue from the last token then.
         """
         token = None if since is None else ChangesToken.parse(since)
-        return changes(self.connection.store, self.name, token, RowsWanted(keys or {}, where, measures))
+        wanted = RowsWanted(keys or {}, where, measures, output=output, late=late)
+        return changes(self.connection.store, self.name, token, wanted)
 
     def at(self, *, publication: int) -> ViewAt:
         """The view of a past publication below its cut, while that is retained; for one thread at a time.

@@ -17,7 +17,9 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.serving.changes import Changes
 from tandem.serving.connection import EVERY_S, Connection
 from tandem.serving.memory.store import Store
+from tandem.serving.read.outputs import Late, Output
 from tandem.serving.read.selection import parse_keys
+from tandem.views.counted import counted
 from tandem.views.kernel.rows import written
 
 
@@ -40,6 +42,15 @@ def run(
         str | None,
         typer.Option(metavar="NAMES", help="Measures, separated by commas; a row is printed when one of them changes."),
     ] = None,
+    output: Annotated[
+        Output,
+        typer.Option(
+            help="`update`: rows with present values; `append`: a row once, when its window is final; `changes`: before, after.",
+        ),
+    ] = "update",
+    late: Annotated[
+        Late, typer.Option(help="With `--output append`: print a row that changes after it was final, or only count it.")
+    ] = "send",
     release: ReleaseOption = None,
 ) -> None:
     """Print the rows of a view that changed since the last update, at every commit and publication, until Ctrl-C.
@@ -49,6 +60,10 @@ def run(
     * `#` is the token for `--since`, which continues without loss or repetition.
 
     With `--key` or `--where` a row that enters the filter is `+`, and a row that leaves it is `-`. Continue with the same filter.
+
+    With `--output append` a changed row of a window that was final before is `~`, and with `--late drop` a line counts them. With
+    `--output changes` each line is a document with `op` (c, u, d, or r for the rows at the beginning), `before` and `after`. Both
+    begin with the rows that are there, unless `--since` is given.
 
     With `--json` each update is one line with all three. An update may be a token alone, while no row changes. A token expires
     when the tables no longer keep its snapshot; then `query` returns all rows.
@@ -66,21 +81,31 @@ def run(
         Thread(target=end, daemon=True).start()
         keys = parse_keys(connection.pinned().view(view), key or [])
         columns = None if measures is None else measures.split(",")
-        for found in watched.changes(since, keys=keys, where=where, measures=columns):
-            for line in [_document(found)] if call.json else _lines(found):
+        for found in watched.changes(since, keys=keys, where=where, measures=columns, output=output, late=late):
+            for line in [_document(found, output)] if call.json else _lines(found, output):
                 sys.stdout.write(f"{line}\n")
             sys.stdout.flush()
 
 
-def _document(found: Changes) -> str:
-    return json.dumps({"rows": found.rows.rows(), "gone": _gone(found), "token": found.token}, ensure_ascii=False)
+def _document(found: Changes, output: Output) -> str:
+    document: dict[str, object] = {"rows": found.rows.rows(), "gone": _gone(found)}
+    if output == "append":
+        document["late"] = found.late if isinstance(found.late, int) else found.late.rows()
+    if output == "changes":
+        document = {"changes": found.envelopes()}
+    return json.dumps({**document, "token": found.token}, ensure_ascii=False)
 
 
-def _lines(found: Changes) -> Iterator[str]:
-    for row in found.rows.rows():
-        yield f"+ {json.dumps(row, ensure_ascii=False)}"
-    for row in _gone(found):
-        yield f"- {json.dumps(row, ensure_ascii=False)}"
+def _lines(found: Changes, output: Output) -> Iterator[str]:
+    if output == "changes":
+        yield from (json.dumps(change, ensure_ascii=False) for change in found.envelopes())
+    else:
+        yield from (f"+ {json.dumps(row, ensure_ascii=False)}" for row in found.rows.rows())
+        if not isinstance(found.late, int):
+            yield from (f"~ {json.dumps(row, ensure_ascii=False)}" for row in found.late.rows())
+        elif found.late:
+            yield f"~ {counted(found.late, 'late change')} dropped"
+        yield from (f"- {json.dumps(row, ensure_ascii=False)}" for row in _gone(found))
     yield f"# {found.token}"
 
 

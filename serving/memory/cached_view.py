@@ -133,6 +133,11 @@ def without_hot(held: CachedView) -> CachedView:
     return replace(held, end=held.committed, hot=(), hot_alone=(), hot_commits=())
 
 
+def without_rows(view: CachedView) -> CachedView:
+    """The view where nothing is counted."""
+    return replace(view, below=(), tail=(), alone=(), hot=(), hot_alone=(), hot_commits=())
+
+
 def _with_hot(origin: ViewOrigin, held: CachedView, hot: HotCommits) -> CachedView:
     """Add the new hot commits; build the hot layers again if the earlier ones were dropped or folded again."""
     known = continued(held.hot_commits, hot)

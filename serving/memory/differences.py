@@ -32,11 +32,12 @@ PIECE: Final = 1 << 16
 class Differences:
     """Rows of the later snapshot, with which are touched, and the identity of rows that no longer exist.
 
-    They are in no order, and without labels.
+    `before` are the rows of the earlier snapshot that changed or no longer exist. All are in no order, and without labels.
     """
 
     changed: pa.Table
     gone: pa.Table
+    before: pa.Table
 
 
 def identity(layout: MemoryLayout) -> list[str]:
@@ -56,7 +57,7 @@ def differences(before: CachedView, after: CachedView, only: RowFilter = EVERY_R
     layout, group = after.layout, identity(after.layout)
     compared = [name for name in layout.kept.names if name not in group and name not in only.left_out]
     changed = [pa.Table.from_batches([], layout.kept.append(TOUCHED))]
-    gone = [changed[0].select(group)]
+    deleted, past = [changed[0].select(group)], [changed[0]]
     for hashes in _keys_of(_alone(before.stack, after.stack)):
         earlier, later = (only.rows(_rows(held, hashes)) for held in (before, after))
         both = pairs(group, earlier, later)
@@ -65,8 +66,9 @@ def differences(before: CachedView, after: CachedView, only: RowFilter = EVERY_R
         for name in compared:
             other = pc.or_(other, pc.and_(is_, both.unequal(name)))
         changed.append(both.sides[1].filter(other))
-        gone.append(both.sides[0].filter(pc.invert(is_)).select(group))
-    return Differences(whole(changed), whole(gone))
+        deleted.append(both.sides[0].filter(pc.invert(is_)).select(group))
+        past.append(both.sides[0].filter(pc.and_(was, pc.or_(other, pc.invert(is_)))))
+    return Differences(whole(changed), whole(deleted), whole(past))
 
 
 def _alone(one: Sequence[Layer], other: Sequence[Layer]) -> list[Layer]:

@@ -57,13 +57,16 @@ EVERY_ROW: Final = RowFilter(Selection())
 class RowsWanted:
     """The rows that a reader of changes wants: these values of keys, those for which `where` is true, these measures.
 
-    A stranger's `where` has to be `simple` (tandem.serving.read.simple_conditions).
+    A stranger's `where` has to be `simple` (tandem.serving.read.simple_conditions). `output` says which changes of them are sent,
+    and `late` whether those of rows that an append-only reader has are (tandem.serving.read.outputs).
     """
 
     keys: Mapping[str, object] = field(default_factory=dict)
     where: str | None = None
     measures: Sequence[str] | None = None
     simple: bool = False
+    output: str = "update"
+    late: str = "send"
 
 
 def row_filter(view: View, wanted: RowsWanted) -> RowFilter:

@@ -979,4 +979,18 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "target.write(rows, change.gone.slice(0, 0), _stamp(change.token, wanted))",
         "test_a_row_that_leaves_the_condition_is_deleted",
     ),
+    Mutant(
+        "final-rows-sent-again",
+        "a reader of final rows gets those again that were final before, whenever the watermark moves",
+        "fresh = pc.and_not(_final(layout.view, table, now), _final(layout.view, table, was))",
+        "fresh = _final(layout.view, table, now)",
+        "test_rows_of_final_windows_come_once_and_late_ones_are_sent_or_counted",
+    ),
+    Mutant(
+        "before-of-the-later-snapshot",
+        "an envelope has the row as it is for the row as it was",
+        "past.append(both.sides[0].filter(",
+        "past.append(both.sides[1].filter(",
+        "test_updates_fold_to_the_query_at_their_token",
+    ),
 )
