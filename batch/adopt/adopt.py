@@ -19,6 +19,7 @@ import msgspec
 
 from tandem.batch.adopt.mapping import map_rows
 from tandem.batch.adopt.places import check_places, order_by_place, spans
+from tandem.batch.adopt.record_times import RecordTimes
 from tandem.batch.adopt.table import HistoryTable, NotAdopted
 from tandem.batch.adopt.write_rows import RowTask, write_at_places, write_rows
 from tandem.batch.archive.copy_task import BOUNDED, SCHEMA, total
@@ -116,7 +117,7 @@ def run(batch: BatchRun, source: Source, request: AdoptRequest, *, write: Write 
 
     Raises NotAdopted, TaskFailed before anything is visible.
     """
-    seam = seam_of(source, request)
+    seam, times = seam_of(source, request), RecordTimes.of(source)
     table = HistoryTable.of(request.table)
     batch.hold("archive")
     tables, name = batch.tables, source.name
@@ -135,17 +136,16 @@ def run(batch: BatchRun, source: Source, request: AdoptRequest, *, write: Write 
         try:
             finish(batch, ledger, left)
         except Vanished:
-            task = RowTask(archive, left.version, _ends(_start_of(adoptions, left), request.topic))
+            task = RowTask(archive, left.version, _ends(_start_of(adoptions, left), request.topic), times)
             again = _write_again(left, table, task, request.topic, write)
             adoptions.record(replace(again, at=batch.now()))
             finish(batch, ledger, again)
     files = new_files(adoptions, table)
     if not files:
         return AdoptResult(table.version, 0, 0, seam)
-    earlier = adoptions.every()
-    start = earlier[-1].end if earlier else LOG_START
+    start = _end_of(adoptions)
     batch.say(f"{name}: adopting {len(files)} files of {table.path}")
-    written = write(RowTask(archive, table.version, _ends(start, request.topic)), table, files)
+    written = write(RowTask(archive, table.version, _ends(start, request.topic), times), table, files)
     rows = sum(file.rows for file in written)
     contents = {path: table.files[path] for path in files}
     adoption = Adoption(
@@ -154,6 +154,16 @@ def run(batch: BatchRun, source: Source, request: AdoptRequest, *, write: Write 
     adoptions.record(adoption)
     finish(batch, ledger, adoption)
     return AdoptResult(table.version, len(files), rows, seam)
+
+
+def row_ends(adoptions: Adoptions, request: AdoptRequest) -> dict[int, int]:
+    """By partition the offsets up to which rows were adopted."""
+    return _ends(_end_of(adoptions), request.topic)
+
+
+def _end_of(adoptions: Adoptions) -> Position:
+    earlier = adoptions.every()
+    return earlier[-1].end if earlier else LOG_START
 
 
 def _start_of(adoptions: Adoptions, left: Adoption) -> Position:

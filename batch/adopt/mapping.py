@@ -1,4 +1,4 @@
-"""From the columns of a table to records: the fields of the event type as a JSON object, and the time of the record."""
+"""From the columns of a table to records: the fields of the event type as a JSON object."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from pyspark.sql.types import DoubleType, FloatType, StringType
 from tandem.batch.adopt.table import CORRUPT, NotAdopted
 from tandem.views.errors import listed
 from tandem.views.source.event import event_fields
-from tandem.views.source.source import APPEND_TIME, Source
+from tandem.views.source.source import Source
 
 _JSON: Final = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -26,7 +26,7 @@ _TYPES: Final = {bool: "boolean", int: "bigint", float: "double", datetime: "tim
 def map_rows(
     source: Source, frame: DataFrame, expressions: Mapping[str, str], coordinates: tuple[str, str, str] | None = None
 ) -> DataFrame:
-    """The columns `value`, `timestamp` and `file` of each row. `expressions` are SQL of Spark by name of a field.
+    """The columns `value` and `file` of each row. `expressions` are SQL of Spark by name of a field.
 
     With `coordinates`, SQL of Spark for them, also `topic`, `partition` and `offset`.
 
@@ -66,7 +66,7 @@ def map_rows(
     if CORRUPT in mapped.columns:
         value = sql.coalesce(mapped[CORRUPT], value)
     place = [mapped[f"_place_{name}"].try_cast(kind).alias(name) for name, kind in _PLACED_AS.items() if places]
-    return mapped.select(value.alias("value"), _time(source, typed).alias("timestamp"), mapped["_file"].alias("file"), *place)
+    return mapped.select(value.alias("value"), mapped["_file"].alias("file"), *place)
 
 
 def _beside(frame: DataFrame) -> Sequence[str]:
@@ -75,13 +75,3 @@ def _beside(frame: DataFrame) -> Sequence[str]:
 
 def _object(columns: Mapping[str, Column]) -> Column:
     return sql.to_json(sql.struct(*(column.alias(name) for name, column in columns.items())), _JSON)
-
-
-def _time(source: Source, columns: Mapping[str, Column]) -> Column:
-    """The record's time, which is that of its event; 1970 where a row has none."""
-    if source.event_time == APPEND_TIME:
-        raise NotAdopted(f"source {source.name!r} takes its event time from the broker, which rows of a table do not have")
-    names = {field.name: field.key for field in event_fields(source.event)}
-    column = columns.get(names.get(source.event_time, ""))
-    epoch = sql.timestamp_seconds(sql.lit(0))
-    return epoch if column is None else sql.coalesce(column.try_cast("timestamp"), epoch)

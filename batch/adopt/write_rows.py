@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 
+from tandem.batch.adopt.record_times import RecordTimes
 from tandem.batch.archive.copy_task import BOUNDED, Copied, row_groups
 from tandem.batch.runtime.parquet_writer import TableFile, Written
 from tandem.ledger.delta.location import Location
@@ -23,15 +24,16 @@ _FILE_ROWS: Final = 1 << 20
 
 @dataclass(frozen=True)
 class RowTask:
-    """What a task needs: the place of the archive, the version of the table, and the end of each partition of ROWS."""
+    """What a task needs: the place of the archive, the table's version, the end of each partition, and how to read the times."""
 
     archive: Location
     version: str
     ends: Mapping[int, int] = field(hash=False)
+    times: RecordTimes
 
 
 def write_rows(task: RowTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The function of mapInArrow: columns `value`, `timestamp`, `file` in; at most one row out, a pickled `Copied`."""
+    """The function of mapInArrow: columns `value` and `file` in; at most one row out, a pickled `Copied`."""
     context = TaskContext.get()
     assert context is not None
     yield from write_partition(task, context.partitionId(), batches)
@@ -46,7 +48,7 @@ def write_partition(task: RowTask, partition: int, batches: Iterable[pa.RecordBa
         end = at + _FILE_ROWS
         with TableFile(task.archive, RECORDS_SCHEMA, BOUNDED, in_log_order=True) as file:
             while group is not None and at < end:
-                file.write(to_records(task.version, partition, at, group))
+                file.write(to_records(task, partition, at, group))
                 at += group.num_rows
                 group = next(groups, None)
         if file.written is not None:
@@ -64,7 +66,7 @@ def write_at_places(task: RowTask, batches: Iterable[pa.RecordBatch]) -> Iterato
         partition, rows = group["partition"][0], 0
         with TableFile(task.archive, RECORDS_SCHEMA, BOUNDED, in_log_order=True) as file:
             while group is not None and group["partition"][0] == partition and rows < _FILE_ROWS:
-                file.write(_records(task.version, PLACED, group["partition"], group["offset"], group))
+                file.write(_records(task, PLACED, group["partition"], group["offset"], group))
                 rows += group.num_rows
                 group = next(groups, None)
         if file.written is not None:
@@ -84,17 +86,17 @@ def _outcome(files: list[Written]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"copied": pa.array([pickle.dumps(Copied(tuple(files), None))], pa.binary())})
 
 
-def to_records(version: str, partition: int, at: int, rows: pa.Table) -> pa.Table:
-    """Rows of this version of a table as records of this partition, from offset `at` on."""
+def to_records(task: RowTask, partition: int, at: int, rows: pa.Table) -> pa.Table:
+    """Rows of a task's table as records of this partition, from offset `at` on."""
     number = rows.num_rows
     partitions = pa.repeat(pa.scalar(partition, pa.int32()), number)
-    return _records(version, ROWS, partitions, pa.array(range(at, at + number), pa.int64()), rows)
+    return _records(task, ROWS, partitions, pa.array(range(at, at + number), pa.int64()), rows)
 
 
-def _records(version: str, topic: str, partitions: pa.Array, offsets: pa.Array, rows: pa.Table) -> pa.Table:
+def _records(task: RowTask, topic: str, partitions: pa.Array, offsets: pa.Array, rows: pa.Table) -> pa.Table:
     number = rows.num_rows
     file = pc.cast(rows["file"].combine_chunks(), pa.string())
-    suffix = pa.scalar(f" version {version}" if version else "")
+    suffix = pa.scalar(f" version {task.version}" if task.version else "")
     names = pa.repeat(pa.scalar(HEADER), number)
     header = pa.StructArray.from_arrays(
         [names, pc.binary_join_element_wise(file, suffix, "").cast(pa.binary())], fields=list(_HEADER_FIELDS)
@@ -103,7 +105,7 @@ def _records(version: str, topic: str, partitions: pa.Array, offsets: pa.Array, 
         pa.repeat(pa.scalar(topic), number),
         partitions,
         offsets,
-        rows["timestamp"].cast(RECORDS_SCHEMA.field("timestamp").type),
+        task.times.column(rows["value"]),
         pa.repeat(pa.scalar(TABLE_ROW, pa.int32()), number),
         pa.nulls(number, pa.binary()),
         rows["value"].cast(pa.binary()),

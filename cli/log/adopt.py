@@ -1,6 +1,7 @@
 """`tandem adopt`: make the rows of a table the history of a source."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,15 +53,16 @@ def run(
     of these. A later run adds the new files of the table, and
     refuses a table that changed files that were adopted. After a crash, run it again.
 
-    `--plan` decodes the first 10 000 rows, and compares as many from the log's first day on with the events that are archived.
+    `--plan` decodes the first 10 000 rows. Of the days around the seam it compares up to 1 000 000 rows by identity with each
+    other and with the events that are archived.
 
     Then `tandem archive` decodes the rows. The broker is not needed.
     """
-    expressions = _expressions(map_ or ())
+    expressions, places = _expressions(map_ or ()), coordinates_of(coordinates)
     settings = call.settings()
     chosen = source_of(definitions(call, Tables.of(settings)), source)
     time = None if until is None else time_with_zone("--until", until)
-    request = adopt.AdoptRequest(from_, expressions, time, _coordinates(coordinates))
+    request = adopt.AdoptRequest(from_, expressions, time, places)
     if plan_:
         with batch_run(call, "adopt") as batch:
             planned = plan(batch, chosen, request)
@@ -84,13 +86,12 @@ def _document(source: str, planned: AdoptPlan) -> dict[str, Any]:
         "files": planned.files,
         "rows": planned.rows,
         "seam": planned.seam,
-        "days": [{"day": side.day.isoformat(), "table": side.table, "log": side.log} for side in planned.days],
+        "days": [{**asdict(side), "day": side.day.isoformat()} for side in planned.days],
         "log": planned.log,
         "others": planned.others,
         "sampled": planned.sampled,
         "rejects": dict(planned.rejects),
         "compared": planned.compared,
-        "duplicates": planned.duplicates,
         "refusal": planned.refusal,
     }
 
@@ -100,34 +101,54 @@ def plan_lines(source: str, planned: AdoptPlan) -> Iterator[str]:
     version = f" of version {planned.version}" if planned.version else ""
     yield f"{source}: {counted(planned.files, 'new file')}{version} with {counted(planned.rows, 'row')}"
     yield f"seam: {planned.seam}"
+    compared = any(side.twice is not None for side in planned.days)
+    names = ["table", "log", *(["twice", "both"] if compared else [])]
     if planned.days:
-        yield f"{'day':<10}  {'table':>12}  {'log':>12}"
+        yield f"{'day':<10}" + "".join(f"  {name:>12}" for name in names)
     for side in planned.days:
-        yield f"{side.day.isoformat():<10}  {side.table:>12}  {'-' if side.log is None else side.log:>12}"
+        numbers = (getattr(side, name) for name in names)
+        yield f"{side.day.isoformat():<10}" + "".join(f"  {'-' if number is None else number:>12}" for number in numbers)
     yield "log: no event is archived yet" if planned.log is None else f"log: {counted(planned.log, 'archived event')}"
     if planned.others:
-        yield f"{counted(planned.others, 'row')} of the table would not count: the log has the events from history_until on"
+        yield f"{counted(planned.others, 'row')} of the table would not count, for they are on the log's side of the seam"
     if planned.sampled:
         reasons = ", ".join(f"{reason} {number}" for reason, number in sorted(planned.rejects.items()))
         rejects = f"{counted(sum(planned.rejects.values()), 'reject')} ({reasons})" if reasons else "no reject"
         yield f"of the first {counted(planned.sampled, 'row')}: {rejects}"
-    if planned.duplicates is not None:
-        duplicates = counted(planned.duplicates, "duplicate")
-        yield f"of {counted(planned.compared, 'event')} of the table from the log's first day on: {duplicates} in the log"
+    if compared:
+        yield f"{counted(planned.compared, 'event')} compared by identity: twice in the table, and both there and in the log"
     if planned.refusal is not None:
         yield f"`tandem adopt` would refuse: {planned.refusal}"
     yield "nothing was written"
 
 
-def _coordinates(text: str | None) -> tuple[str, str, str] | None:
+def coordinates_of(text: str | None) -> tuple[str, str, str] | None:
+    """The three expressions of --coordinates. Raises TandemError."""
     if text is None:
         return None
-    match [part.strip() for part in text.split(",")]:
+    match [part.strip() for part in _parts(text)]:
         case [topic, partition, offset] if topic and partition and offset:
             return topic, partition, offset
     raise TandemError(
         f"invalid --coordinates {text!r}; expected three columns, such as topic,partition,offset", code="usage-invalid"
     )
+
+
+def _parts(text: str) -> list[str]:
+    """The text cut at its commas outside parentheses and quotes."""
+    depth, quote, parts = 0, "", [""]
+    for character in text:
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"`":
+            quote = character
+        else:
+            depth += (character == "(") - (character == ")")
+        if character == "," and not depth and not quote:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
 
 
 def _expressions(texts: list[str] | tuple[str, ...]) -> dict[str, str]:

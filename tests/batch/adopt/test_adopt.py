@@ -55,7 +55,6 @@ def in_this_process(task: RowTask, table: HistoryTable, files: list[str]) -> tup
         rows = pq.ParquetFile(table.path / name).read().to_pylist()
         columns = {
             "value": [json.dumps(row) for row in rows],
-            "timestamp": [datetime.fromisoformat(row["at"]) for row in rows],
             "file": [name] * len(rows),
         }
         done += list(write_partition(task, number % 2, iter([pa.RecordBatch.from_pydict(columns)])))

@@ -49,7 +49,6 @@ def write_in_this_process(task: RowTask, table: HistoryTable, files: list[str]) 
     rows = [row for name in files for row in pq.ParquetFile(table.path / name).read().to_pylist()]
     columns = {
         "value": [json.dumps({name: row[name] for name in ("id", "at", "shop", "cents")}) for row in rows],
-        "timestamp": [datetime.fromisoformat(row["at"]) for row in rows],
         "file": files[:1] * len(rows),
         "partition": pa.array([row["partition"] for row in rows], pa.int32()),
         "offset": pa.array([row["offset"] for row in rows], pa.int64()),
