@@ -48,6 +48,12 @@ class Loaded(HTMLParser):
         self.addresses += [of.get("src") or "", *([of.get("href") or ""] if tag in ("link", "use") else [])]
 
 
+def test_every_page_is_in_the_menu() -> None:
+    menu = re.findall(r"([\w./-]+\.md)$", (HERE / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
+    docs = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    assert sorted(menu) == sorted({*docs, *OUTSIDE.values(), "http-api.md"})
+
+
 @pytest.mark.slow
 def test_the_site_has_every_page_and_loads_no_other_host(site: Path) -> None:
     docs = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
@@ -64,6 +70,7 @@ def test_the_site_has_every_page_and_loads_no_other_host(site: Path) -> None:
     assert "unpkg.com" not in (site / "index.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_the_site_is_searched_without_a_server_and_explains_terms(site: Path) -> None:
     index = (site / "search" / "search_index.js").read_text("utf-8")
     assert {"windows.html#tumbling", "design/cut.html"} <= {
@@ -74,6 +81,7 @@ def test_the_site_is_searched_without_a_server_and_explains_terms(site: Path) ->
     assert "GET /views/{view}/rows" in (site / "http-api.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_dead_links_end_the_build(site: Path, tmp_path: Path) -> None:
     assert site.exists()  # the builder is installed
     configuration = (HERE / "mkdocs.yml").read_text("utf-8").partition("nav:")[0]
