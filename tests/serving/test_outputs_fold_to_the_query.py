@@ -125,39 +125,27 @@ def test_updates_fold_to_the_query_at_their_token(output: str, steps: list[tuple
 
 def test_rows_of_final_windows_come_once_and_late_ones_are_sent_or_counted(tmp_path: Path) -> None:
     world = World(tmp_path, definitions=MORE)
-
-    def look() -> list[Changes | None]:
-        return [reader.look(store.pinned()) for reader in readers]
-
     store = Store(world.tables, 1)
     readers = [watch(store, store.pinned(), "minutes", None, RowsWanted(output="append", late=late)) for late in ("send", "drop")]
-    world.append(0, hit("/a", 1, minute=0), hit("/a", 1, minute=20))
-    world.append(1, hit("/a", 1, minute=20))
-    world.trigger()
-    store.refresh()
-    sent, dropped = look()
-    assert sent is not None
-    assert dropped is not None
-    assert [[row["n"] for row in update.rows.rows()] for update in (sent, dropped)] == [[1], [1]]
-    world.append(0, hit("/a", 1, minute=0))
-    world.trigger()
-    store.refresh()
-    sent, dropped = look()
-    assert sent is not None
-    assert dropped is not None
-    assert not isinstance(sent.late, int)
-    assert [row["n"] for row in sent.late.rows()] == [2]
-    assert (sent.rows.total, dropped.rows.total, dropped.late, dropped.gone.num_rows) == (0, 0, 1, 0)
-    for partition in (0, 1):
-        world.append(partition, hit("/a", 1, minute=45))
-    world.trigger()
-    store.refresh()
-    sent, dropped = look()
-    assert sent is not None
-    assert dropped is not None
-    assert not isinstance(sent.late, int)
-    assert [row["n"] for row in sent.rows.rows()] == [2], "minute 20; that of minute 0 is not sent again"
-    assert (sent.late.total, dropped.late) == (0, 0)
+
+    def after(*minutes: tuple[int, int]) -> tuple[list[int], list[int], list[int], object]:
+        """The rows and late rows of a reader after events of these partitions and minutes, as counts; those of one that drops."""
+        for partition, minute in minutes:
+            world.append(partition, hit("/a", 1, minute=minute))
+        world.trigger()
+        store.refresh()
+        sent, dropped = (reader.look(store.pinned()) for reader in readers)
+        assert sent is not None
+        assert dropped is not None
+        assert not isinstance(sent.late, int)
+        assert (sent.gone.num_rows, dropped.gone.num_rows) == (0, 0)
+        rows, late, others = ([row["n"] for row in answer.rows()] for answer in (sent.rows, sent.late, dropped.rows))
+        return rows, late, others, dropped.late
+
+    assert after((0, 0), (0, 20), (1, 20)) == ([1], [], [1], 0)
+    assert after((0, 0)) == ([], [2], [], 1)
+    # Minute 20 is final now; the row of minute 0 is not sent again.
+    assert after((0, 45), (1, 45)) == ([2], [], [2], 0)
 
 
 @pytest.mark.parametrize(
