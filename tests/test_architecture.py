@@ -25,7 +25,7 @@ MOST_ENTRIES = 16
 """Entries of a folder that a reader scans at once: modules, rooms and other files, without `__init__.py` and `py.typed`."""
 
 SIBLINGS = {
-    "views": "twelve rooms, and the few modules that all of them import",
+    "views": "its rooms, and the few modules that all of them import",
     "views/measures": "a file a family of measures",
     "serving/http/routes": "a file a resource",
     "infra/locks": "two files a lock",

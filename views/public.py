@@ -4,8 +4,8 @@ A measure, a window or a decoder is a line of its own registry.
 """
 
 from tandem.views.measures.registry import *
-from tandem.views.sink import Sink as Sink
-from tandem.views.sink import delta_table as delta_table
+from tandem.views.sinks.registry import *
+from tandem.views.sinks.sink import Sink as Sink
 from tandem.views.source.event import Event as Event
 from tandem.views.source.event import Name as Name
 from tandem.views.source.event import Scale as Scale

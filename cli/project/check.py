@@ -18,7 +18,7 @@ from tandem.views.measures.filtered import Filtered
 from tandem.views.project.dialect_hints import hints
 from tandem.views.project.partition_key import spread
 from tandem.views.project.project import Project
-from tandem.views.sink import Sink
+from tandem.views.sinks.sink import Sink
 from tandem.views.source.decoder import decoder_name
 from tandem.views.source.event import event_fields
 from tandem.views.source.prepare import prepared_schema
@@ -115,9 +115,11 @@ def _view(view: View) -> dict[str, Any]:
 
 
 def _sink(call: Call, sink: Sink, project: Project, settings: Settings) -> dict[str, Any]:
-    from tandem.serving.sinks.definition import check_sink  # noqa: PLC0415 - few projects have a sink
+    # Few projects have a sink.
+    from tandem.serving.sinks.definition import check_sink  # noqa: PLC0415
+    from tandem.serving.sinks.target import SinkInProject  # noqa: PLC0415
 
-    check_sink(sink, project.views[sink.view.name], settings, call.project)
+    check_sink(SinkInProject(sink, project, settings, call.project))
     return {
         "view": sink.view.name,
         "to": str(sink.to),

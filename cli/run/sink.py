@@ -16,6 +16,7 @@ from tandem.serving.connection import EVERY_S, Connection
 from tandem.serving.memory.store import Store
 from tandem.serving.sinks.definition import check_sink, rows_of, target_of
 from tandem.serving.sinks.follow import SinkStep, follow, token_of_target
+from tandem.serving.sinks.target import SinkInProject
 from tandem.views.errors import DefinitionError, listed
 
 
@@ -30,12 +31,13 @@ def run(
     A step writes rows, deletes rows, and stores the token up to which the target is the view; all or nothing. The next run
     continues from that token. It compares all rows first if the token has expired, or if another program has written.
     """
-    settings, sinks = call.settings(), call.definitions().sinks
-    if name not in sinks:
-        raise DefinitionError(f"no sink {name!r} in the project; sinks: {listed(name, sinks)}")
-    sink = sinks[name]
-    check_sink(sink, sink.view, settings, call.project)
-    target = target_of(sink, settings, call.project)
+    settings, project = call.settings(), call.definitions()
+    if name not in project.sinks:
+        raise DefinitionError(f"no sink {name!r} in the project; sinks: {listed(name, project.sinks)}")
+    sink = project.sinks[name]
+    defined = SinkInProject(sink, project, settings, call.project)
+    check_sink(defined)
+    target = target_of(defined)
     store = Store(Tables.of(settings), secrets.randbits(64), settings.serving.memory_mb << 20)
     with closing(Connection(store)) as connection:
         view, wanted = connection.view(sink.view.name), rows_of(sink)

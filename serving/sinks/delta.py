@@ -6,6 +6,7 @@ without rows is a commit without files.
 """
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -16,7 +17,9 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.delta_tables import committing, open_table, refresh
 from tandem.ledger.delta.errors import FAILURES, Unwritable, reason, unreadable
 from tandem.serving.read.tabular import DIGITS, narrowed
-from tandem.views.errors import TandemError
+from tandem.serving.sinks.target import SinkInProject, SinkRefused
+from tandem.views.sinks.delta_table import SinkTable
+from tandem.views.view import answer_schema
 
 APPLICATION: Final = "tandem.sink"
 METADATA: Final = "tandem.token"
@@ -27,8 +30,24 @@ _GONE: Final = "_gone"
 _HOOKS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
 
-class SinkRefused(TandemError, code="sink-refused"):
-    """A sink cannot keep its target equal to its view."""
+def check_target(defined: SinkInProject) -> None:
+    """Raise SinkRefused for a type that Delta lacks, and for a folder of the project's own tables."""
+    name = defined.sink.name
+    delta_schema(name, answer_schema(defined.view))
+    address, root = _absolute(defined), Tables.of(defined.settings).root
+    if f"{address}/".startswith(f"{root}/") or f"{root}/".startswith(f"{address}/"):
+        raise SinkRefused(f"sink {name!r}: {address} is a folder of the project's own tables, in {root}; name another")
+
+
+def open_target(defined: SinkInProject) -> "DeltaTarget":
+    """The table of a sink, which may not exist yet. Raises Unreadable."""
+    return open_at(defined.sink.name, _absolute(defined), Tables.of(defined.settings))
+
+
+def open_at(name: str, address: str, tables: Tables) -> "DeltaTarget":
+    """The table of a sink at an absolute address, which may not exist yet. Raises Unreadable."""
+    options = {} if is_local(address) else dict(tables.options)
+    return DeltaTarget(name, address, options, open_table(replace(tables, options=options), address))
 
 
 def delta_schema(name: str, columns: pa.Schema) -> pa.Schema:
@@ -49,7 +68,7 @@ def delta_schema(name: str, columns: pa.Schema) -> pa.Schema:
 
 @dataclass
 class DeltaTarget:
-    """The table of a sink. Open it by `open_target`; one process at a time writes it, and another one's commit conflicts."""
+    """The table of a sink. Open it by `open_at`; one process at a time writes it, and another one's commit conflicts."""
 
     name: str
     address: str
@@ -135,10 +154,11 @@ class DeltaTarget:
         return self.handle
 
 
-def open_target(name: str, address: str, tables: Tables) -> DeltaTarget:
-    """The table of a sink at an absolute address, which may not exist yet. Raises Unreadable."""
-    options = {} if is_local(address) else dict(tables.options)
-    return DeltaTarget(name, address, options, open_table(replace(tables, options=options), address))
+def _absolute(defined: SinkInProject) -> str:
+    """The address of the table; a folder is relative to the project's."""
+    assert isinstance(defined.sink.to, SinkTable)
+    address = defined.sink.to.address
+    return str((defined.folder / Path(address).expanduser()).resolve()) if is_local(address) else address
 
 
 def _properties(token: str, number: int) -> CommitProperties:

@@ -28,7 +28,7 @@ from tandem.views.project.earlier_files import EarlierFiles, earlier_files
 from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader, import_definitions
 from tandem.views.project.resolve import named_definitions
 from tandem.views.project.source_location import STORED, check_imports, explained
-from tandem.views.sink import Sink
+from tandem.views.sinks.sink import Sink
 from tandem.views.source.formats.schema_registry import FetchedSchemas
 from tandem.views.source.source import Source
 from tandem.views.start import StartPositions

@@ -12,7 +12,7 @@ from tandem.views.errors import DefinitionError, listed, said_by
 from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader
 from tandem.views.project.partition_key import bind_key
 from tandem.views.project.source_location import place_of_variable
-from tandem.views.sink import Sink
+from tandem.views.sinks.sink import Sink
 from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.source import Source
 from tandem.views.value_forms import MAPPINGS, display_text, not_a_mapping

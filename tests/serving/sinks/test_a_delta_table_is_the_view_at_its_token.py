@@ -14,8 +14,9 @@ from tandem.serving.connection import Connection, PublishedView
 from tandem.serving.memory.store import Store
 from tandem.serving.read.row_filter import RowsWanted, row_filter
 from tandem.serving.sinks import delta
-from tandem.serving.sinks.delta import DeltaTarget, SinkRefused, open_target
+from tandem.serving.sinks.delta import DeltaTarget, open_at
 from tandem.serving.sinks.follow import SinkStep, follow, token_of_target
+from tandem.serving.sinks.target import SinkRefused
 from tests.serving.two_releases import applied, build, edited, promote
 from tests.serving.world import World, hit
 
@@ -34,7 +35,7 @@ def connected(world: World, view: str) -> PublishedView:
 def sink(world: World, path: Path, wanted: RowsWanted = EVERYTHING, view: str = "per_page") -> list[SinkStep]:
     """Follow once, in a process of its own; then the target is the query."""
     published = connected(world, view)
-    target = open_target("s", str(path), world.tables)
+    target = open_at("s", str(path), world.tables)
     steps = list(follow(published, target, wanted))
     check(published, target, wanted)
     return steps
@@ -77,7 +78,7 @@ def test_rows_follow_any_order_of_what_happens(tmp_path: Path) -> None:
                 case "foreign" if (folder / "all").exists():
                     insert_stray_row(folder / "all", twice=chance.random() < 0.5)
                 case "lost" if (folder / "all").exists():
-                    table = open_target("s", str(folder / "all"), world.tables)
+                    table = open_at("s", str(folder / "all"), world.tables)
                     table.token()
                     rows = table.content(pa.schema(DeltaTable(table.address).schema()))
                     assert rows is not None
@@ -177,9 +178,9 @@ def test_of_two_writers_the_second_conflicts_and_compares(world: World, tmp_path
     sink(world, tmp_path / "sink")
     world.append(0, hit("/b", 1))
     world.trigger()
-    published, target = connected(world, "per_page"), open_target("s", str(tmp_path / "sink"), world.tables)
+    published, target = connected(world, "per_page"), open_at("s", str(tmp_path / "sink"), world.tables)
     assert list(follow(published, target, EVERYTHING))
-    other = open_target("s", str(tmp_path / "sink"), world.tables)
+    other = open_at("s", str(tmp_path / "sink"), world.tables)
     rows = other.content(pa.schema(DeltaTable(other.address).schema()))
     assert rows is not None
     other.write(rows.slice(0, 0), rows.slice(0, 1).select(["page", "window_start"]), "another")
@@ -200,7 +201,7 @@ def test_a_compaction_keeps_rows_and_token(world: World, tmp_path: Path, monkeyp
 
 
 def test_a_number_that_delta_lacks_is_refused(world: World, tmp_path: Path) -> None:
-    target = open_target("s", str(tmp_path / "sink"), world.tables)
+    target = open_at("s", str(tmp_path / "sink"), world.tables)
     large = pa.table({"total": pa.array([10**40], pa.decimal256(76, 0))})
     with pytest.raises(SinkRefused, match="38 digits"):
         target.convert(large)

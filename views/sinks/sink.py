@@ -1,41 +1,18 @@
-"""A sink: a table elsewhere that is kept equal to a view, or to some of its rows."""
+"""A sink: a target elsewhere that is kept equal to a view, or to some of its rows."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.view import View
 
-_STORES: Final = ("s3", "gs", "az", "abfss")
-_CREDENTIAL: Final = re.compile(r"://[^/?#@]*:[^/?#@]*@|\?")
 
+class SinkTarget:
+    """Where a sink writes, as a definition says it: a frozen dataclass for each kind. Equal targets are the same place.
 
-@dataclass(frozen=True)
-class SinkTable:
-    """The Delta table of a sink, by its address."""
-
-    address: str
-
-    def __str__(self) -> str:
-        return f"delta_table({self.address!r})"
-
-
-def delta_table(address: str) -> SinkTable:
-    """A Delta table as the target of a sink: a folder, relative to the project's, or the address of an object store.
-
-    An address has no credential: the environment has it, and `storage.options` of the settings have what else its client needs.
+    `str` is the call that creates it; it has no secret.
     """
-    if not isinstance(address, str) or not address.strip():
-        raise DefinitionError(f"delta_table({address!r}): expected a folder, or an address such as 's3://lake/sales'")
-    scheme, separator, place = address.partition("://")
-    if separator and _CREDENTIAL.search(address):
-        raise DefinitionError(f"delta_table: the {scheme} address has a credential or options; give them in the environment")
-    if separator and (scheme not in _STORES or not place.partition("/")[2].strip("/")):
-        stores = ", ".join(_STORES)
-        raise DefinitionError(f"delta_table({address!r}): expected an address such as 's3://lake/sales', of one of {stores}")
-    return SinkTable(address.rstrip("/") or address)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +28,14 @@ class Sink:
     """
 
     view: View
-    to: SinkTable
+    to: SinkTarget
     keys: Mapping[str, Any] = field(default_factory=dict)
     where: str | None = None
     name: str = ""
 
     def check(self) -> None:
         """Raise DefinitionError for a value of another type, and for an unknown key."""
-        if not isinstance(self.to, SinkTable):
+        if not isinstance(self.to, SinkTarget):
             raise DefinitionError(f"to is {self.to!r}; expected a target, such as delta_table('sales')")
         if not isinstance(self.keys, Mapping):
             raise DefinitionError(f"keys is {self.keys!r}; expected values by name of a key, such as {{'city': 'OSLO'}}")

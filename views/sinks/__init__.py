@@ -1,0 +1,1 @@
+"""Sinks: which rows of a view are kept equal elsewhere, and where."""

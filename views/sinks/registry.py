@@ -1,0 +1,3 @@
+"""The targets that definitions can name: a line each. `tandem` offers what is imported here."""
+
+from tandem.views.sinks.delta_table import delta_table as delta_table
