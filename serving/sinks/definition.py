@@ -2,7 +2,9 @@
 
 from tandem.serving.read.row_filter import RowsWanted, row_filter
 from tandem.serving.sinks.target import SinkInProject, SinkRefused, Target, TargetKind
+from tandem.views.errors import TandemError
 from tandem.views.sinks.delta_table import SinkTable
+from tandem.views.sinks.postgres_table import PostgresTable
 from tandem.views.sinks.sink import Sink, SinkTarget
 
 
@@ -29,4 +31,12 @@ def _kind(target: SinkTarget) -> TargetKind:
             from tandem.serving.sinks import delta  # noqa: PLC0415
 
             return delta
+        case PostgresTable():
+            try:
+                from tandem.serving.sinks import postgres  # noqa: PLC0415
+            except ModuleNotFoundError as error:
+                raise TandemError(
+                    f"{target} needs the package psycopg: `pip install tandem[postgres]`", code="packages-missing"
+                ) from error
+            return postgres
     raise SinkRefused(f"{target} is of a kind that `tandem sink` cannot write")

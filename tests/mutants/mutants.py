@@ -980,6 +980,27 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "test_a_row_that_leaves_the_condition_is_deleted",
     ),
     Mutant(
+        "sink-postgres-stale-writer",
+        "a sink's process writes over the rows and the token of another process",
+        "if self._token_row(cursor, lock=True) != self._stored:",
+        "if self._token_row(cursor, lock=True) is not None and self._stored is None:",
+        "test_the_second_of_two_connections_conflicts_and_compares",
+    ),
+    Mutant(
+        "sink-postgres-emptied-table",
+        "a sink continues from the token of a table that was truncated, and leaves it empty",
+        "return self._stored.token if self._stored.storage == storage else None",
+        "return self._stored.token if storage else None",
+        "test_a_postgres_table_follows_any_order_of_what_happens",
+    ),
+    Mutant(
+        "sink-postgres-visible-half",
+        "a reader sees an empty table while a sink replaces its rows",
+        'self._run(cursor, "DELETE FROM {table}")',
+        'self._run(cursor, "TRUNCATE {table}")',
+        "test_readers_see_no_empty_table_while_rows_are_replaced",
+    ),
+    Mutant(
         "final-rows-sent-again",
         "a reader of final rows gets those again that were final before, whenever the watermark moves",
         "fresh = pc.and_not(_final(layout.view, table, now), _final(layout.view, table, was))",

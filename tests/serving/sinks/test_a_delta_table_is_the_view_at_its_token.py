@@ -1,7 +1,6 @@
 """A Delta sink's rows are the view's rows at its token: after changes, restarts, promotes, rollbacks, lost and foreign tokens."""
 
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,27 +8,15 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tandem.ledger.delta.errors import Conflict
-from tandem.ledger.publish.publications import Publications
-from tandem.serving.connection import Connection, PublishedView
-from tandem.serving.memory.store import Store
-from tandem.serving.read.row_filter import RowsWanted, row_filter
+from tandem.serving.connection import PublishedView
+from tandem.serving.read.row_filter import RowsWanted
 from tandem.serving.sinks import delta
 from tandem.serving.sinks.delta import DeltaTarget, open_at
 from tandem.serving.sinks.follow import SinkStep, follow, token_of_target
 from tandem.serving.sinks.target import SinkRefused
+from tests.serving.sinks.past import EVERYTHING, MANY, Past, connected, roll_back, wanted_rows
 from tests.serving.two_releases import applied, build, edited, promote
 from tests.serving.world import World, hit
-
-EVERYTHING = RowsWanted()
-MANY = RowsWanted(where="n > 1")
-
-
-def connected(world: World, view: str) -> PublishedView:
-    """A view at the newest snapshot, where its changes end."""
-    connection = Connection(Store(world.tables, 1))
-    published = connection.view(view)
-    connection.close()
-    return published
 
 
 def sink(world: World, path: Path, wanted: RowsWanted = EVERYTHING, view: str = "per_page") -> list[SinkStep]:
@@ -43,9 +30,7 @@ def sink(world: World, path: Path, wanted: RowsWanted = EVERYTHING, view: str = 
 
 def check(published: PublishedView, target: DeltaTarget, wanted: RowsWanted) -> None:
     """The table, as any reader opens it, is the query at the table's token."""
-    now = published.now()
-    rows = row_filter(now.view, wanted).rows(now.scan().table)
-    expected = target.convert(rows.select([name for name in rows.column_names if name != "window_state"]))
+    expected = target.convert(wanted_rows(published, wanted))
     content = pa.table(DeltaTable(target.address).to_pyarrow_table()).select(expected.column_names)
     assert sorted(map(str, content.to_pylist())) == sorted(map(str, expected.to_pylist()))
     token = token_of_target(target)
@@ -57,24 +42,12 @@ def test_rows_follow_any_order_of_what_happens(tmp_path: Path) -> None:
     for seed in range(2):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        chance, world, publications = random.Random(seed), World(folder), []
-        world.append(0, hit("/a", 1))
-        world.trigger()
+        chance, past = random.Random(seed), Past(World(folder))
+        world = past.world
         for _ in range(12):
-            match chance.choice(("events", "events", "events", "late", "recompute", "rollback", "foreign", "lost")):
-                case "events":
-                    world.append(0, *(hit(chance.choice(("/a", "/b", None)), n, minute=60 * n) for n in range(3)))
-                    world.trigger()
-                case "late":
-                    world.append(1, hit("/a", 7, minute=-300))
-                    world.trigger()
-                case "recompute":
-                    end = world.writer.end
-                    world.recompute(end)
-                    publications.append(end)
-                case "rollback" if len(publications) > 1:
-                    roll_back(world)
-                    publications.pop()
+            match chance.choice(("world", "world", "world", "world", "world", "foreign", "lost")):
+                case "world":
+                    past.happen(chance)
                 case "foreign" if (folder / "all").exists():
                     insert_stray_row(folder / "all", twice=chance.random() < 0.5)
                 case "lost" if (folder / "all").exists():
@@ -87,13 +60,6 @@ def test_rows_follow_any_order_of_what_happens(tmp_path: Path) -> None:
                 sink(world, folder / "all")
                 sink(world, folder / "many", MANY)
         sink(world, folder / "all")
-
-
-def roll_back(world: World) -> None:
-    """Publish the publication before the live one again."""
-    history = Publications(world.tables)
-    earlier = list(history.history())[-2]
-    assert history.publish(lambda _: replace(earlier, kind="rollback")) is not None
 
 
 def insert_stray_row(path: Path, *, twice: bool) -> None:
