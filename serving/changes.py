@@ -110,10 +110,15 @@ class Changes:
     first: bool = False
 
     @property
+    def size(self) -> int:
+        """The number of rows that it sends, with those that are gone."""
+        late = 0 if isinstance(self.late, int) else self.late.total
+        return self.rows.total + int(self.gone.num_rows) + late
+
+    @property
     def empty(self) -> bool:
         """Whether it moves the token on and does nothing else."""
-        late = self.late if isinstance(self.late, int) else self.late.total
-        return not (self.rows.total or self.gone.num_rows or late)
+        return not self.size and not (isinstance(self.late, int) and self.late)
 
     def envelopes(self) -> list[dict[str, Any]]:
         """Each change as `op`, `before` and `after`, with values as JSON has them (tandem.serving.read.outputs)."""
@@ -147,6 +152,11 @@ class ViewFollower:
     _known: tuple[str, CachedView] | None = None
     _watermark: int | None = None
     _first: bool = False
+
+    @property
+    def quick(self) -> bool:
+        """Whether the next look compares only what steps have changed: it computes no condition and reads not all rows."""
+        return self.only.condition is None and self.output != "append" and not self._first
 
     def look(self, pinned: Pinned, *, always: bool = False) -> Changes | None:
         """The changes up to a snapshot since the last call, None if there are none. Raises TokenGone, ReadFailed, Unreadable.

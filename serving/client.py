@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tandem.serving.event_stream import ServerChanges, parse_events
 from tandem.serving.http.protocol.media_types import ARROW, JSON, NDJSON
+from tandem.serving.read.outputs import Late, Output
 from tandem.serving.read.provenance import Layer
 from tandem.serving.read.tabular import SHOWN, Tabular, html_table, row_count
 from tandem.views.errors import TandemError
@@ -201,15 +202,20 @@ class Client:
         since: str | None = None,
         where: str | None = None,
         measures: Sequence[str] = (),
+        output: Output = "update",
+        late: Late = "send",
         release: int | None = None,
     ) -> Iterator[ServerChanges]:
         """Rows as they change, from a token or from now on, while the server is there.
 
-        `where` and `keys` choose rows: a row that leaves them is in `gone`. Raises Refused (410) once the token has expired: read
-        all rows again; and httpx.HTTPError if the connection breaks: continue from the last token.
+        `where` and `keys` choose rows: a row that leaves them is in `gone`. `output` and `late` are as in
+        `PublishedView.changes`: with `append` an update has `late`, with `changes` it has `changes`. Raises Refused (410) once
+        the token has expired: read all rows again, or begin these outputs without a token; and httpx.HTTPError if the
+        connection breaks: continue from the last token.
         """
         asked = _parameters(keys, {"measures": measures}) | _options(release=release)
-        asked |= {name: value for name, value in (("since", since), ("where", where)) if value is not None}
+        named = (("since", since, None), ("where", where, None), ("output", output, "update"), ("late", late, "send"))
+        asked |= {name: value for name, value, default in named if value is not None and value != default}
         with self.http.stream("GET", f"/views/{quote(view, safe='')}/changes", params=asked) as answer:
             if answer.status_code != httpx.codes.OK:
                 answer.read()

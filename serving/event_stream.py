@@ -11,7 +11,9 @@ import msgspec
 class ServerChanges:
     """Rows that changed, and the keys and windows of those that are gone. `since=token` continues after them.
 
-    An update without either moves the token on, now and then while nothing changes. `over` is why the stream ends, if it does.
+    Of the output append `late` are changed rows of windows that were final before, or their number; of the output changes
+    `changes` are rows before and after, instead of `rows` and `gone`. An update without any of them moves the token on, now and
+    then while nothing changes. `over` is why the stream ends, if it does.
     """
 
     token: str
@@ -19,6 +21,8 @@ class ServerChanges:
     gone: list[dict[str, Any]] = field(default_factory=list)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     over: str | None = None
+    late: list[dict[str, Any]] | int = field(default_factory=list)
+    changes: list[dict[str, Any]] = field(default_factory=list)
 
 
 def parse_events(lines: Iterable[str]) -> Iterator[ServerChanges]:
@@ -33,6 +37,6 @@ def parse_events(lines: Iterable[str]) -> Iterator[ServerChanges]:
         elif event:
             document = msgspec.json.decode(event.get("data", "{}"))
             over = str(document["detail"]) if event.get("event") == "over" else None
-            provenance = document.get("provenance", {})
-            yield ServerChanges(event.get("id", ""), document.get("rows", []), document.get("gone", []), provenance, over)
+            sent = {name: document[name] for name in ("rows", "gone", "late", "changes", "provenance") if name in document}
+            yield ServerChanges(event.get("id", ""), over=over, **sent)
             event = {}

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict
 
+from tandem.serving.read.outputs import Late, Output
 from tandem.serving.read.provenance import Layer
 
 KEYS: Final = "key."
@@ -91,6 +92,17 @@ Where = Annotated[
         examples=["n > 100"],
         max_length=8000,
     ),
+]
+
+OutputName = Annotated[
+    Output,
+    Query(
+        description="`update`: rows with their present values. `append`: each row once, when its window is final; later changes "
+        "of it are in `late`. `changes`: each row before and after. Without a token the last two begin with all their rows."
+    ),
+]
+LateRows = Annotated[
+    Late, Query(description="With `output=append`: send the later changes of rows, or `drop` them and send their number.")
 ]
 
 Escaped = Annotated[

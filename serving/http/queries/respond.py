@@ -16,7 +16,7 @@ from tandem.serving.http.requests.server import principal_of, server_of
 from tandem.serving.read.touched_rows import split
 from tandem.serving.read.window_zone import zone_name
 
-_RENDERED_HERE: Final = 100
+RENDERED_HERE: Final = 100
 """Up to this many rows are rendered in the event loop's own thread: handing them to another thread takes longer."""
 
 
@@ -54,7 +54,7 @@ async def respond(
     table, headers = table.select(columns(answer.view, found.measures)), headers_of(told, total=total, following=following)
     marks, zone = answer.provenance.exactness.marks, zone_name(answer.view)
     page = Page(table, said, headers, single, touched=touched, marks=marks, escaped=escaped, zone=zone)
-    small = table.num_rows <= _RENDERED_HERE
+    small = table.num_rows <= RENDERED_HERE
     body = rendered(page, media) if small else await server.work(principal, lambda: rendered(page, media))
     if len(body) > server.settings.response_mb << 20:
         raise Problem(

@@ -15,18 +15,32 @@ from tandem.serving.http.answers.cache import AnswerCache
 from tandem.serving.http.answers.release_lanes import AnyLane
 from tandem.serving.http.models.openapi import problems
 from tandem.serving.http.protocol.formats import provenance, rows_of
-from tandem.serving.http.protocol.parameters import KEY_VALUES, Measures, Null, Release, Since, View, Where, key_texts
+from tandem.serving.http.protocol.parameters import (
+    KEY_VALUES,
+    LateRows,
+    Measures,
+    Null,
+    OutputName,
+    Release,
+    Since,
+    View,
+    Where,
+    key_texts,
+)
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.http.queries.parse import parse_measures, restricted
 from tandem.serving.http.queries.permitted import view_for
+from tandem.serving.http.queries.respond import RENDERED_HERE
 from tandem.serving.http.requests import audit_log
 from tandem.serving.http.requests.audit_log import Inquiry
 from tandem.serving.http.requests.gate import UNREAD, Gated
 from tandem.serving.http.requests.server import LARGE, Server, held_by, lane_of, principal_of, server_of
 from tandem.serving.memory.store import Pinned, Store
+from tandem.serving.read.outcome import Absent, Value
+from tandem.serving.read.outputs import envelopes
 from tandem.serving.read.row_filter import RowsWanted
 from tandem.serving.read.selection import BadSelection, parse_keys
-from tandem.serving.read.touched_rows import any_touched, marked, split
+from tandem.serving.read.touched_rows import marked, split
 from tandem.serving.read.window_zone import rows_with_local, zone_name
 from tandem.views.errors import TandemError
 
@@ -53,6 +67,8 @@ async def changes(
     where: Where = None,
     null: Null = [],  # noqa: B006  FastAPI copies it
     measures: Measures = None,
+    output: OutputName = "update",
+    late: LateRows = "send",
     release: Release = None,
     last_event_id: Annotated[str | None, Header(description="As `since`; sent by an EventSource when it reconnects.")] = None,
 ) -> StreamingResponse:
@@ -64,7 +80,10 @@ async def changes(
     few, most often.
     With `where` or values of keys, a row that begins to match is in `rows`, and a row that stops matching is in `gone`; continue
     with the same ones. An event that has an id alone moves the token on while nothing matches.
-    `gone` has the keys and windows of deleted rows. An event `over` gives the reason why a stream ends: request all rows again.
+    `gone` has the keys and windows of deleted rows. With `output=append` `late` has the changed rows of windows that were final
+    before, or their number. With `output=changes` events are `changes`: each has `op` (c, u, d, or r for a row at the
+    beginning), `before` and `after`. Without a token both begin with all their rows, in one event.
+    An event `over` gives the reason why a stream ends: request all rows again.
     The stream ends when the token expires.
     """
     server, principal = server_of(request), principal_of(request)
@@ -78,7 +97,8 @@ async def changes(
     def seen(cache: AnswerCache) -> tuple[Store, Pinned, RowsWanted, str | None]:
         of = view_for(cache.views(), view, principal)
         keys = restricted(of, principal, parse_keys(of, key_texts(request.query_params.multi_items(), null)))
-        return cache.store, cache.live(), RowsWanted(keys, where, parse_measures(of, measures), simple=True), zone_name(of)
+        wanted = RowsWanted(keys, where, parse_measures(of, measures), simple=True, output=output, late=late)
+        return cache.store, cache.live(), wanted, zone_name(of)
 
     store, pinned, wanted, zone = await lane.ask(seen, by=who)
     try:
@@ -128,14 +148,16 @@ async def _events(
                 return
             before = lane.newest
             always = server.clock() - sent >= HEARTBEAT_S
-            if watching.only.condition is None:
+            if watching.quick:
                 update = await lane.ask(lambda cache: watching.look(cache.live(), always=always), by=who)  # noqa: B023
             else:
-                # A condition takes longer than a look, and the lane answers everybody.
+                # It takes longer than others may wait for the lane, which answers everybody.
                 pinned = await lane.ask(lambda cache: cache.live(), by=who)
                 update = await server.work(principal, partial(watching.look, pinned, always=always))
             if update is not None:
-                event = _event(update, server, asked, zone, bound=bound)
+                written = partial(_event, update, watching.output, server, zone, bound=bound)
+                event = written() if update.size <= RENDERED_HERE else await server.work(principal, written)
+                asked.rows = (asked.rows or 0) + update.size
                 size = len(event) if len(event) > LARGE else 0
                 if size and not server.unread.take(who, size):
                     yield _over(UNREAD.format(held=server.unread.held(who)))
@@ -154,22 +176,36 @@ async def _events(
         watching.keep()
 
 
-def _event(update: Changes, server: Server, asked: Inquiry, zone: str | None, *, bound: bool) -> bytes:
-    """An event with the rows, with windows in the view's zone, too; its id alone without any. They are counted in `asked`."""
+def _event(update: Changes, output: str, server: Server, zone: str | None, *, bound: bool) -> bytes:
+    """An event with the rows, with windows in the view's zone, too; its id alone without any."""
     token = server.seal.close(update.token) if bound else update.token
-    rows, gone = update.rows.with_touched(), update.gone
-    rows, touched = split(rows)
-    told = update.provenance.of(touched=any_touched(touched))
-    if not rows.num_rows and not gone.num_rows:
+    if update.empty:
         return f"id: {token}\n\n".encode()
-    asked.rows = (asked.rows or 0) + int(rows.num_rows) + int(gone.num_rows)
-    known = [field for field in rows.schema if field.name in gone.schema.names]
-    document: dict[str, Any] = {
-        "rows": rows_with_local(marked(rows_of(rows), touched, told.exactness.marks), zone),
-        "gone": rows_with_local(rows_of(gone.select([field.name for field in known]).cast(pa.schema(known))), zone),
-        "provenance": provenance(told, bound=bound),
-    }
-    return f"id: {token}\nevent: rows\ndata: ".encode() + msgspec.json.encode(document) + b"\n\n"
+    kind, rows, late = "rows", _rows(update.rows, zone), update.late
+    answers = [update.rows] if isinstance(late, int) else [update.rows, late]
+    document: dict[str, Any]
+    if output == "changes":
+        kind, before = "changes", _without_labels(update, update.before, zone)
+        document = {"changes": envelopes(update.gone.column_names, before, rows, first=update.first)}
+    else:
+        document = {"rows": rows, "gone": _without_labels(update, update.gone, zone)}
+    if output == "append":
+        document["late"] = late if isinstance(late, int) else _rows(late, zone)
+    told = next((answer.provenance for answer in answers if answer.provenance.exactness.marked), update.provenance)
+    document["provenance"] = provenance(told, bound=bound)
+    return f"id: {token}\nevent: {kind}\ndata: ".encode() + msgspec.json.encode(document) + b"\n\n"
+
+
+def _rows(answer: Value | Absent, zone: str | None) -> list[dict[str, Any]]:
+    """Rows as JSON has them, each with its own reasons."""
+    rows, touched = split(answer.with_touched())
+    return rows_with_local(marked(rows_of(rows), touched, answer.provenance.exactness.marks), zone)
+
+
+def _without_labels(update: Changes, rows: pa.Table, zone: str | None) -> list[dict[str, Any]]:
+    """Rows, or their keys and windows, as JSON has them."""
+    columns = [column for column in update.rows.table.schema if column.name in rows.column_names]
+    return rows_with_local(rows_of(rows.select([column.name for column in columns]).cast(pa.schema(columns))), zone)
 
 
 def _over(why: str) -> bytes:

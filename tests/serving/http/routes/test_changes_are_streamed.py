@@ -1,23 +1,31 @@
 """Changes as server-sent events: each once, from any token, only of visible rows, while the token is valid."""
 
 import json
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 import httpx
 import pytest
 
 from tandem.serving import client as clients
+from tandem.serving import connect
 from tandem.serving.access import tokens
-from tandem.serving.changes import HEARTBEAT_S, ChangesToken
+from tandem.serving.changes import HEARTBEAT_S, Changes, ChangesToken, ViewFollower
+from tandem.serving.event_stream import ServerChanges
 from tandem.serving.memory.cached_view import SECONDS
 from tests.serving.http.served import Served, serving
-from tests.serving.world import NOON, World, forty_hits, hit
+from tests.serving.world import DEFINITIONS, NOON, World, forty_hits, hit
 
 PATH = "/views/per_page/changes"
+MINUTES = DEFINITIONS.replace(
+    "VIEWS = (",
+    'minutes = View(source=hits, keys={"page": "page"}, window=tumbling(minutes=1), measures={"n": count()})\nVIEWS = (minutes, ',
+)
 
 
 @pytest.fixture
@@ -115,6 +123,118 @@ def test_a_condition_of_a_stranger_is_computed_only_if_its_cost_is_bounded(world
             next(asked.changes("per_page", where=where))
         assert refusal in str(refused.value)
         assert refused.value.status == 400
+
+
+@pytest.fixture
+def minutes(tmp_path: Any) -> World:
+    made = World(tmp_path, definitions=MINUTES)
+    made.append(0, hit("/a", 1), hit("/b", 1), hit("/b", 2, minute=20))
+    made.append(1, hit("/b", 3, minute=20))
+    made.trigger()
+    return made
+
+
+def compared(update: ServerChanges | Changes, output: str) -> dict[str, Any]:
+    """What an update of an output sends by either way, as a server's client has it."""
+    if isinstance(update, ServerChanges):
+        late, rows, gone, changes = update.late, update.rows, len(update.gone), update.changes
+    else:
+        late = update.late if isinstance(update.late, int) else update.late.rows()
+        rows, gone, changes = update.rows.rows(), update.gone.num_rows, update.envelopes() if output == "changes" else []
+    return {"changes": changes} if output == "changes" else {"rows": rows, "late": late, "gone": gone}
+
+
+@pytest.mark.parametrize(
+    ("output", "late"),
+    [("append", "send"), ("append", "drop"), ("changes", "send")],
+)
+def test_outputs_over_http_are_those_of_a_program(minutes: World, output: Any, late: Any) -> None:
+    served = Served(minutes)
+    steps = [[hit("/a", 4)], [hit("/c", 1, minute=3), hit("/a", 5)], [hit("/b", 6, minute=45)]]
+    with (
+        serving(served) as address,
+        clients.client(address, served.token("reader")) as asked,
+        connect(minutes.folder, every_s=None) as connection,
+    ):
+        ours = connection.view("minutes").changes(output=output, late=late)
+        theirs = asked.changes("minutes", output=output, late=late)
+        last = ""
+        for step in [[], *steps]:
+            if step:
+                minutes.append(0, *step)
+                minutes.append(1, hit("/b", 1, minute=45))
+                minutes.trigger()
+                connection.refresh()
+            update, known = next(theirs), next(ours)
+            assert compared(update, output) == compared(known, output)
+            assert any(compared(update, output).values())
+            if last:
+                again = next(asked.changes("minutes", since=last, output=output, late=late))
+                assert compared(again, output) == compared(update, output), "the token of the step before"
+            last = update.token
+
+
+@pytest.mark.parametrize(
+    ("view", "asked", "refusal"),
+    [
+        ("ever", {"output": "append"}, "rows of view 'ever' are of all time; use update or changes"),
+        ("minutes", {"output": "update", "late": "drop"}, "late=drop is for the output append; output 'update' has no late rows"),
+        ("minutes", {"output": "complete"}, "output"),
+    ],
+)
+def test_an_output_that_cannot_be_is_refused(minutes: World, view: str, asked: Any, refusal: str) -> None:
+    served = Served(minutes)
+    with serving(served) as address, clients.client(address, served.token("reader")) as client:
+        with pytest.raises(clients.Refused) as refused:
+            next(client.changes(view, **asked))
+        assert refusal in str(refused.value)
+        assert refused.value.status == 400
+
+
+def test_an_expired_token_of_changes_is_gone_and_without_one_all_rows_come_first(minutes: World) -> None:
+    served = Served(minutes)
+    with serving(served) as address, clients.client(address, served.token("reader")) as asked:
+        known = ChangesToken.parse(next(asked.changes("minutes", output="changes")).token)
+        with pytest.raises(clients.Refused, match="scan the view again") as refused:
+            next(asked.changes("minutes", since=str(replace(known, version=known.version + 7)), output="changes"))
+        assert refused.value.status == 410
+        first = next(asked.changes("minutes", output="changes"))
+        assert [change["op"] for change in first.changes] == ["r"] * 3
+        assert [{**change["after"], "window_state": ""} for change in first.changes] == [
+            {**row, "window_state": ""} for row in asked.rows("minutes").rows
+        ]
+
+
+def test_a_token_restricted_to_rows_gets_outputs_of_these_alone(minutes: World) -> None:
+    served = Served(minutes)
+    secret = served.token("bound", rows=["page=/b"])
+    with serving(served) as address, clients.client(address, secret) as asked:
+        updates = asked.changes("minutes", output="append", late="drop")
+        assert [row["page"] for row in next(updates).rows] == ["/b"]
+        minutes.append(0, hit("/a", 9), hit("/b", 9))
+        minutes.append(1, hit("/b", 1, minute=45))
+        minutes.trigger()
+        assert next(updates).late == 1, "of the two late changes"
+
+
+def test_the_first_rows_of_an_output_do_not_take_the_lane(minutes: World) -> None:
+    served, threads = Served(minutes), []
+
+    def seen(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is ViewFollower.look.__code__:
+            threads.append(threading.current_thread().name.partition("_")[0])
+
+    threading.setprofile(seen)  # of threads that begin after this
+    try:
+        with serving(served) as address, clients.client(address, served.token("reader")) as asked:
+            updates = asked.changes("minutes", output="changes")
+            next(updates)
+            assert threads == ["answering"]
+            more(minutes, hit("/a", 9))
+            next(updates)
+            assert {*threads[1:]} == {"lane"}
+    finally:
+        threading.setprofile(None)
 
 
 def test_a_token_moves_on_while_nothing_matches(world: World) -> None:
