@@ -18,7 +18,9 @@ from tandem.infra.supervision import record
 
 SPEED: Final = "speed"
 SERVER: Final = "serve"
-_ORDER: Final = (broker.NAME, SPEED, SERVER, *local_airflow.NAMES, record.NAME)
+SINK: Final = "sink"
+"""The process of all sinks."""
+_ORDER: Final = (broker.NAME, SPEED, SERVER, SINK, *local_airflow.NAMES, record.NAME)
 """The order of starting parts; they stop in reverse order, so that no part loses another part that it reads from."""
 
 

@@ -1,28 +1,40 @@
-"""`tandem sink`: keep a sink's target equal to its view, in the foreground."""
+"""`tandem sink`: keep the targets of sinks equal to their views, in the foreground."""
 
 import json
+import os
 import secrets
 import sys
+from collections.abc import Collection
 from contextlib import closing
-from threading import Thread
-from typing import Annotated
+from threading import Event, Thread
+from typing import Annotated, Final
 
 import typer
 
 from tandem.cli.command import signals
 from tandem.cli.command.call import Call, Output
+from tandem.cli.command.command_log import part_log
+from tandem.cli.run import part_processes
+from tandem.infra.process import background
+from tandem.infra.process.pulse import Heart
+from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.serving.connection import EVERY_S, Connection
 from tandem.serving.memory.store import Store
-from tandem.serving.sinks.definition import check_sink, rows_of, target_of
+from tandem.serving.sinks.definition import rows_of
 from tandem.serving.sinks.follow import SinkStep, follow, token_of_target
+from tandem.serving.sinks.run import SinkRunner, fingerprint
 from tandem.serving.sinks.target import SinkInProject
-from tandem.views.errors import DefinitionError, listed
+from tandem.views.errors import DefinitionError, TandemError, listed
+
+POLLS: Final = "publications and commits"
+"""The loop of the pulse that polls the project's tables."""
+_BEAT_S: Final = 0.5
 
 
 def run(
     call: Call,
-    name: Annotated[str, typer.Argument(help="The sink's name.")],
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The sink's name; without it all sinks run.")] = None,
     *,
     once: Annotated[bool, typer.Option("--once", help="Bring the target to the newest snapshot, and end.")] = False,
 ) -> Output | None:
@@ -30,31 +42,24 @@ def run(
 
     A step writes rows, deletes rows, and stores the token up to which the target is the view; all or nothing. The next run
     continues from that token. It compares all rows first if the token has expired, or if another program has written.
+
+    Without a name it runs all sinks of the project, as the process of `up` does: a sink that fails is tried again, and later
+    after each failure; the others go on meanwhile. With a name an error ends the command. A sink that another process of this
+    project runs is refused.
     """
     settings, project = call.settings(), call.definitions()
-    if name not in project.sinks:
-        raise DefinitionError(f"no sink {name!r} in the project; sinks: {listed(name, project.sinks)}")
-    sink = project.sinks[name]
-    defined = SinkInProject(sink, project, settings, call.project)
-    check_sink(defined)
-    target = target_of(defined)
-    store = Store(Tables.of(settings), secrets.randbits(64), settings.serving.memory_mb << 20)
-    with closing(Connection(store)) as connection:
-        view, wanted = connection.view(sink.view.name), rows_of(sink)
+    sinks = {name: SinkInProject(sink, project, settings, call.project) for name, sink in project.sinks.items()}
+    if name is None:
         if once:
-            # A closed connection has one snapshot, and its changes end there.
-            connection.close()
-            steps = list(follow(view, target, wanted))
-            document = {
-                "sink": name,
-                "view": view.name,
-                "rows": sum(step.rows for step in steps),
-                "gone": sum(step.gone for step in steps),
-                "compared": any(step.compared for step in steps),
-                "token": token_of_target(target),
-            }
-            compared = ", after a comparison of all rows" if document["compared"] else ""
-            return Output(document, f"sink {name}: wrote {document['rows']} and deleted {document['gone']} rows{compared}")
+            raise TandemError("--once needs the name of a sink", code="usage-invalid")
+        _run_all(call, settings, sinks.values())
+        return None
+    if name not in sinks:
+        raise DefinitionError(f"no sink {name!r} in the project; sinks: {listed(name, sinks)}")
+    with closing(_connection(settings)) as connection:
+        runner = SinkRunner(connection)
+        if once:
+            return _run_once(runner, sinks[name])
         connection.follow(EVERY_S)
         with signals.stopping() as stop:
 
@@ -63,10 +68,72 @@ def run(
                 connection.close()
 
             Thread(target=end, daemon=True).start()
-            for step in follow(view, target, wanted):
+            for step in runner.steps(sinks[name]):
                 sys.stdout.write(f"{_line(step, as_json=call.json)}\n")
                 sys.stdout.flush()
     return None
+
+
+def _connection(settings: Settings) -> Connection:
+    return Connection(Store(Tables.of(settings), secrets.randbits(64), settings.serving.memory_mb << 20))
+
+
+def _run_once(runner: SinkRunner, defined: SinkInProject) -> Output:
+    sink = defined.sink
+    with runner.target(defined) as target:
+        view = runner.connection.view(sink.view.name)
+        # A closed connection has one snapshot, and its changes end there.
+        runner.connection.close()
+        steps = list(follow(view, target, rows_of(sink)))
+        token = token_of_target(target)
+    document = {
+        "sink": sink.name,
+        "view": view.name,
+        "rows": sum(step.rows for step in steps),
+        "gone": sum(step.gone for step in steps),
+        "compared": any(step.compared for step in steps),
+        "token": token,
+    }
+    compared = ", after a comparison of all rows" if document["compared"] else ""
+    return Output(document, f"sink {sink.name}: wrote {document['rows']} and deleted {document['gone']} rows{compared}")
+
+
+def _run_all(call: Call, settings: Settings, sinks: Collection[SinkInProject]) -> None:
+    """Run all sinks, and announce that to the supervisor if it has started this process."""
+    if not sinks:
+        raise DefinitionError("the project has no sinks; docs/sinks.md shows how definitions.py declares one")
+    mine = background.running(settings.folder, part_processes.SINK)
+    supervised = mine is not None and mine.pid == os.getpid()
+    heart = Heart(settings.folder, part_processes.SINK) if supervised else None
+    with (
+        part_log(call, settings, part_processes.SINK) as log,
+        signals.stopping() as stop,
+        closing(_connection(settings)) as connection,
+    ):
+        threads = SinkRunner(connection).keep(sinks, stop, log)
+        if heart is not None:
+            heart.beat()
+            heart.begins(0, POLLS)
+            Thread(target=_beat, args=(heart, stop), daemon=True).start()
+            part_processes.announce(settings.folder, part_processes.SINK, sinks=fingerprint([defined.sink for defined in sinks]))
+        try:
+            while not stop.wait(EVERY_S):
+                connection.refresh()
+                if heart is not None:
+                    heart.looked(0, POLLS)
+        finally:
+            stop.set()
+            connection.close()
+            threads.join()
+            if heart is not None:
+                heart.ends(0, POLLS)
+                part_processes.withdraw(settings.folder, part_processes.SINK)
+
+
+def _beat(heart: Heart, stop: Event) -> None:
+    """Say that the process lives, however long a poll or a step takes."""
+    while not stop.wait(_BEAT_S):
+        heart.beat()
 
 
 def _line(step: SinkStep, *, as_json: bool) -> str:

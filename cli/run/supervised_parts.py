@@ -42,7 +42,15 @@ def supervised(call: Call, settings: Settings) -> Sequence[Part]:
         ask=lambda process: _server(settings, process),
         ready_s=settings.speed.ready_s,
     )
-    ours = [*([_broker(call, settings)] if embedded else []), speed, server]
+    sink = Part(
+        part_processes.SINK,
+        begin=lambda: _command(call, settings, part_processes.SINK),
+        ask=lambda process: _sink(settings, process),
+        ready_s=settings.speed.ready_s,
+        silent_s=terms.silent_s,
+        moving_s=terms.trigger_s,
+    )
+    ours = [*([_broker(call, settings)] if embedded else []), speed, server, sink]
     return [*ours, *(_airflow(call, settings, name) for name in local_airflow.NAMES)]
 
 
@@ -105,10 +113,25 @@ def _python(call: Call, settings: Settings, name: str, words: Sequence[str]) -> 
     )
 
 
+def _sink(settings: Settings, process: Process) -> Sign | None:
+    """The state by the pulse: a target that is slow or dead changes nothing of it."""
+    newest = _pulse(settings, part_processes.SINK, process)
+    if newest is None:
+        return None
+    ready = part_processes.announced(settings.folder, part_processes.SINK, process) is not None
+    return Sign(newest.at, min((loop.moved for loop in newest.loops), default=newest.at), newest.at if ready else None)
+
+
+def _pulse(settings: Settings, name: str, process: Process) -> pulse.Pulse | None:
+    """The pulse of this process of a part."""
+    newest = pulse.read(settings.folder, name)
+    return None if newest is None or (newest.pid, newest.began) != (process.pid, process.started) else newest
+
+
 def _speed(settings: Settings, process: Process) -> Sign | None:
     """The state by the pulse: ready once `announced`, and up to date once all sources of the live release have polled."""
-    found = pulse.read(settings.folder, part_processes.SPEED)
-    if found is None or (found.pid, found.began) != (process.pid, process.started):
+    found = _pulse(settings, part_processes.SPEED, process)
+    if found is None:
         return None
     live = [loop for loop in found.loops if loop.release == found.live]
     looks = [loop.looked for loop in live if loop.looked is not None]

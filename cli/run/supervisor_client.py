@@ -58,6 +58,13 @@ class Supervised:
             self._settle(supervisor, new)
             raise
 
+    def end(self, names: Sequence[str]) -> None:
+        """Have the supervisor end these parts, and return once they have ended."""
+        supervisor, kept = self._supervisor(), record.wanted(self.settings.folder)
+        if supervisor is not None and kept is not None:
+            record.want(self.settings.folder, Wanted(tuple(name for name in kept.parts if name not in names), self.asked))
+            self._settle(supervisor, names)
+
     def _supervisor(self) -> Process | None:
         """Return the supervisor once its loop has run since `asked`, or None if no supervisor runs.
 

@@ -17,7 +17,8 @@ from tandem.infra.kafka import broker, broker_login
 from tandem.infra.process import background
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
-from tandem.views.errors import TandemError
+from tandem.views.errors import DefinitionError, TandemError
+from tandem.views.sinks.sink import Sink
 from tandem.views.source.source import APPEND_TIME, Source
 
 
@@ -35,7 +36,7 @@ def run(
         int | None, typer.Option(min=1, max=65535, metavar="N", help="With --serve: the server's port, in place of serving.port.")
     ] = None,
 ) -> Output:
-    """Start the project's broker and speed layer, create its topics, and return when all parts work.
+    """Start the project's broker, speed layer and sinks, create its topics, and return when all parts work.
 
     A supervisor keeps the parts running until `tandem down`, even if this terminal closes:
 
@@ -56,6 +57,7 @@ def run(
     if (wider := private_files.narrow(settings.folder)) is not None:
         call.say(f"the state folder {settings.folder} had mode {wider:04o}, so other users could read it; changed it to 0700")
     sources = definitions(call, Tables.of(settings)).sources.values()
+    sinks = _sinks(call, settings)
     with background.starting(settings.folder):
         supervised = Supervised(call, settings, time.monotonic())
         if with_server:
@@ -73,6 +75,8 @@ def run(
         supervised.provide([part_processes.SPEED])
         if with_server:
             supervised.provide([part_processes.SERVER])
+        if sinks is not None:
+            _provide_sinks(call, settings, supervised, sinks)
         if with_airflow:
             _provide_airflow(call, settings, supervised)
     document = part_processes.document(settings)
@@ -84,6 +88,40 @@ def _make_topics(settings: Settings, sources: Collection[Source]) -> None:
     own_time = [topic for source in sources if source.event_time == APPEND_TIME for topic in source.topics]
     connection = kafka.connect(broker.address(settings))
     kafka.create(connection, topics, settings, own_time=own_time)
+
+
+def _sinks(call: Call, settings: Settings) -> Collection[Sink] | None:
+    """The sinks of the project's folder; None if its definitions are invalid. Raises SinkRefused, BadSelection."""
+    try:
+        project = call.definitions()
+    except DefinitionError as error:
+        call.say(f"the process of sinks is neither started nor changed, since the definitions are invalid: {error}")
+        return None
+    for sink in project.sinks.values():
+        from tandem.serving.sinks.definition import check_sink  # noqa: PLC0415 - few projects have a sink
+        from tandem.serving.sinks.target import SinkInProject  # noqa: PLC0415
+
+        check_sink(SinkInProject(sink, project, settings, call.project))
+    return project.sinks.values()
+
+
+def _provide_sinks(call: Call, settings: Settings, supervised: Supervised, sinks: Collection[Sink]) -> None:
+    """Keep one process running for all sinks, and none without any; it restarts if they have changed."""
+    name, running = part_processes.SINK, background.running(settings.folder, part_processes.SINK)
+    if not sinks:
+        if running is not None:
+            call.say("the project has no sinks any more: ending their process")
+            supervised.end([name])
+        return
+    from tandem.serving.sinks.run import fingerprint  # noqa: PLC0415 - few projects have a sink
+
+    facts = None if running is None else part_processes.announced(settings.folder, name, running)
+    if running is None:
+        call.say("starting the sinks")
+    elif facts is not None and facts["sinks"] != fingerprint(sinks):
+        call.say("the sinks have changed: restarting their process")
+        supervised.end([name])
+    supervised.provide([name])
 
 
 def _provide_airflow(call: Call, settings: Settings, supervised: Supervised) -> None:

@@ -21,7 +21,7 @@ _EVERY_S: Final = 0.5
 
 
 class SourceLoop(msgspec.Struct, frozen=True):
-    """One source of one release in the speed layer.
+    """One source of one release in the speed layer, or the one loop of another part.
 
     * `looked`: when it last reached the end of the log or committed; None before the first time.
     * `moved`: the newest time at which it did either, began, or polled the broker or registry that it waits for.

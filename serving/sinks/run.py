@@ -1,0 +1,116 @@
+"""Runs the sinks of a process: each alone under its lock, and again after a failure.
+
+All sinks of a process share its views in memory. Each writes in a thread of its own, so a target that is slow or dead holds no
+other sink; a thread that waits for such a target ends with the process, which leaves the target as a killed process does.
+"""
+
+import hashlib
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from threading import Event, Thread
+from typing import Final
+
+from structlog.typing import FilteringBoundLogger
+
+from tandem.infra.settings import Settings
+from tandem.infra.supervision import restarts
+from tandem.ledger.delta import locks
+from tandem.serving.connection import Connection
+from tandem.serving.sinks.definition import check_sink, rows_of, target_of
+from tandem.serving.sinks.follow import SinkStep, follow
+from tandem.serving.sinks.target import SinkInProject, Target
+from tandem.views.errors import TandemError
+from tandem.views.sinks.sink import Sink
+
+_END_S: Final = 5.0
+"""Seconds that a step may take once its process was asked to end."""
+
+
+@dataclass(frozen=True)
+class SinkRunner:
+    """Runs sinks over one connection, which somebody else keeps polling."""
+
+    connection: Connection
+
+    @contextmanager
+    def target(self, defined: SinkInProject) -> Iterator[Target]:
+        """The target of a sink, which no other process of this state folder writes until the block ends.
+
+        Raises LockTimeout, SinkRefused, BadSelection, Unreadable.
+        """
+        check_sink(defined)
+        with _alone(defined.settings, defined.sink.name):
+            yield target_of(defined)
+
+    def steps(self, defined: SinkInProject) -> Iterator[SinkStep]:
+        """Write every change until the connection is closed. Raises as `target` and `follow`."""
+        with self.target(defined) as target:
+            yield from follow(self.connection.view(defined.sink.view.name), target, rows_of(defined.sink))
+
+    def keep(self, sinks: Collection[SinkInProject], stop: Event, log: FilteringBoundLogger) -> "SinkThreads":
+        """Run all of them in threads until `stop` is set, each again after every failure, and later after each in a row."""
+        threads = [
+            Thread(target=self._keep, args=(each, stop, log), name=f"sink {each.sink.name}", daemon=True) for each in sinks
+        ]
+        for thread in threads:
+            thread.start()
+        return SinkThreads(threads)
+
+    def _keep(self, defined: SinkInProject, stop: Event, log: FilteringBoundLogger) -> None:
+        name, terms, failures = defined.sink.name, restarts.terms(defined.settings.supervisor), 0
+        while not stop.is_set():
+            try:
+                for step in self.steps(defined):
+                    if failures or step.compared:
+                        log.info("the sink writes", sink=name, rows=step.rows, gone=step.gone, compared=step.compared)
+                    failures = 0
+            except BaseException as error:  # noqa: BLE001 - whatever a target raises, a panic of its client too, is of one sink
+                failures += 1
+                wait = restarts.pause(failures, terms)
+                why = str(error) if isinstance(error, TandemError) else f"{type(error).__name__}: {error}"
+                log.warning("the sink failed and is tried again", sink=name, in_s=wait, error=why)
+                stop.wait(wait)
+
+
+@dataclass(frozen=True)
+class SinkThreads:
+    """The threads of running sinks."""
+
+    threads: list[Thread]
+
+    def join(self) -> None:
+        """Wait for the steps at hand, for some seconds; a later one is cut off as by a kill."""
+        for thread in self.threads:
+            thread.join(_END_S / len(self.threads))
+
+
+def fingerprint(sinks: Collection[Sink]) -> str:
+    """What sinks write, and where: a process that runs others than these has to be restarted."""
+    meant = [
+        [sink.view.name, *(repr(getattr(sink, part.name)) for part in fields(sink) if part.name != "view")] for sink in sinks
+    ]
+    return hashlib.sha256(repr(sorted(meant)).encode()).hexdigest()
+
+
+@contextmanager
+def _alone(settings: Settings, name: str) -> Iterator[None]:
+    """Hold the lock of a sink, so that no other process of this state folder writes its target. Raises LockTimeout."""
+    path = settings.folder / "run" / "sinks" / f"{name}.lock"
+    with locks.own() as acquire:
+        try:
+            locks.hold(
+                path,
+                acquire,
+                what="`tandem sink`",
+                pid=os.getpid(),
+                at=datetime.now(UTC),
+                patience=0,
+                say=lambda _: None,
+            )
+        except locks.LockTimeout as error:
+            holder = locks.owner(path) or "another process"
+            raise locks.LockTimeout(f"sink {name!r} is run by {holder} already; end that, then run this again") from error
+        yield
