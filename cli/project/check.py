@@ -125,6 +125,7 @@ def _sink(call: Call, sink: Sink, project: Project, settings: Settings) -> dict[
         "to": str(sink.to),
         "keys": {key: None if value is None else str(value) for key, value in sink.keys.items()},
         "where": sink.where,
+        "output": sink.output,
     }
 
 
@@ -178,7 +179,8 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         yield from (f"  warning: {warning}" for warning in view["warnings"])
     for name, sink in document["sinks"].items():
         rows = " and ".join([*(f"{key} = {value}" for key, value in sink["keys"].items()), *filter(None, [sink["where"]])])
-        yield f"\nsink {name} of {sink['view']}: {sink['to']}{f', where {rows}' if rows else ''}"
+        output = f", output {sink['output']}" if sink["output"] != "update" else ""
+        yield f"\nsink {name} of {sink['view']}: {sink['to']}{output}{f', where {rows}' if rows else ''}"
     if document["hints"]:
         yield "\nhints: these operations have other results in Spark or PostgreSQL (docs/expressions.md)"
         for each in document["hints"]:

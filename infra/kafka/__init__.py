@@ -1,8 +1,8 @@
 """The platform's Kafka client: one port, two clients behind it, each with one role. Callers use only the names of this package.
 
 kafka-python is the client of requests (`kafka_python`): topics, offsets, configurations, logins, and samples of single records.
-librdkafka carries records: `sending` appends all, one or many, and `bulk_reader` reads for the hot tail. A record of 200 bytes
-takes librdkafka 2.6 µs of CPU to send and 1.9 to read, kafka-python 16 to 22 and 5.4; a lone append 0.6 and 2.5 ms.
+librdkafka carries records: `sending` appends one or many, `exactly_once` in transactions, and `bulk_reader` reads. A record of
+200 bytes takes librdkafka 2.6 µs of CPU to send and 1.9 to read, kafka-python 16 to 22 and 5.4; a lone append 0.6 and 2.5 ms.
 """
 
 from importlib import import_module
@@ -19,6 +19,7 @@ from tandem.infra.kafka.contract import (
     NotSent,
     OpenTransaction,
     Outcome,
+    ProducerFenced,
     Record,
     Told,
     Topic,
@@ -26,6 +27,7 @@ from tandem.infra.kafka.contract import (
 
 if TYPE_CHECKING:
     from tandem.infra.kafka.bulk_reader import BulkReader
+    from tandem.infra.kafka.exactly_once import ExactlyOnceAppender, partition_of
     from tandem.infra.kafka.kafka_python.client import BrokerConnection, connect
     from tandem.infra.kafka.kafka_python.groups import commit_offsets
     from tandem.infra.kafka.kafka_python.records import records, records_at
@@ -54,12 +56,14 @@ __all__ = [
     "BrokerConnection",
     "BrokerRefused",
     "BulkReader",
+    "ExactlyOnceAppender",
     "NoBroker",
     "NoTopic",
     "NotAppended",
     "NotSent",
     "OpenTransaction",
     "Outcome",
+    "ProducerFenced",
     "Record",
     "Sender",
     "Told",
@@ -78,6 +82,7 @@ __all__ = [
     "newest_timestamps",
     "open_transactions",
     "outside",
+    "partition_of",
     "record_login",
     "records",
     "records_at",
@@ -90,6 +95,7 @@ __all__ = [
 _PLACES: Final = {
     **dict.fromkeys(("Appender", "Sender"), "sending"),
     "BulkReader": "bulk_reader",
+    **dict.fromkeys(("ExactlyOnceAppender", "partition_of"), "exactly_once"),
     **dict.fromkeys(("BrokerConnection", "connect"), "kafka_python.client"),
     "commit_offsets": "kafka_python.groups",
     "open_transactions": "kafka_python.transactions",

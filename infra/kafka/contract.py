@@ -81,3 +81,7 @@ class NoTopic(TandemError, code="topic-missing"):
 
 class NotSent(TandemError, code="record-not-sent"):
     """A record was not acknowledged by all required replicas."""
+
+
+class ProducerFenced(TandemError, code="producer-fenced"):
+    """A later producer has the transactional id; nothing of the transaction was committed."""

@@ -64,7 +64,7 @@ class Appender:
         self._seconds = seconds
         self._broken, self._closed, self._lock = threading.Event(), threading.Event(), threading.Lock()
         own = {"message.timeout.ms": str(int(seconds * 1000)), "reconnect.backoff.max.ms": str(_RECONNECT_MS)}
-        self._producer = Producer(_producing(address, most_bytes=MOST_BYTES) | own | {"error_cb": self._told_of})
+        self._producer = Producer(producer_options(address, most_bytes=MOST_BYTES) | own | {"error_cb": self._told_of})
         self._thread = threading.Thread(target=self._hear, name="appending", daemon=True)
         self._thread.start()
 
@@ -136,7 +136,9 @@ class Sender:
         self.positions: dict[tuple[str, int], int] = {}
         self._refused: KafkaError | None = None
         self._address = address
-        self._producer = Producer(_producing(address, most_bytes=most_bytes) | {"message.timeout.ms": str(_DELIVERY_S * 1000)})
+        self._producer = Producer(
+            producer_options(address, most_bytes=most_bytes) | {"message.timeout.ms": str(_DELIVERY_S * 1000)}
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -202,7 +204,7 @@ class Sender:
         return f"Kafka at {self._address.bootstrap} did not accept a record: {error.str()}; {self.acknowledged} were acknowledged"
 
 
-def _producing(address: Address, *, most_bytes: int) -> dict[str, str | int | Callable[[KafkaError], None]]:
+def producer_options(address: Address, *, most_bytes: int) -> dict[str, str | int | Callable[[KafkaError], None]]:
     """The configuration of a producer: acks=all, each record once and in order, partitions as in Java's producer."""
     return {
         "bootstrap.servers": address.bootstrap,

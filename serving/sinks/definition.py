@@ -1,25 +1,29 @@
 """A sink's definition as the rows that it wants and a target; what is refused before it runs."""
 
+from tandem.serving.read.outputs import check_output
 from tandem.serving.read.row_filter import RowsWanted, row_filter
-from tandem.serving.sinks.target import SinkInProject, SinkRefused, Target, TargetKind
+from tandem.serving.sinks.target import SinkInProject, SinkRefused, Target, TargetKind, TargetLog
 from tandem.views.errors import TandemError
 from tandem.views.sinks.delta_table import SinkTable
+from tandem.views.sinks.kafka_topic import SinkTopic
 from tandem.views.sinks.postgres_table import PostgresTable
 from tandem.views.sinks.sink import Sink, SinkTarget
 
 
 def rows_of(sink: Sink) -> RowsWanted:
     """The rows of the view that the target has."""
-    return RowsWanted(sink.keys, sink.where)
+    return RowsWanted(sink.keys, sink.where, output=sink.output)
 
 
 def check_sink(defined: SinkInProject) -> None:
     """Raise BadSelection for invalid rows, SinkRefused for a target that cannot have them; nothing is read of the target."""
-    row_filter(defined.view, rows_of(defined.sink))
+    wanted = rows_of(defined.sink)
+    row_filter(defined.view, wanted)
+    check_output(defined.view, wanted.output, wanted.late)
     _kind(defined.sink.to).check_target(defined)
 
 
-def target_of(defined: SinkInProject) -> Target:
+def target_of(defined: SinkInProject) -> Target | TargetLog:
     """The target of a sink. Raises TandemError."""
     return _kind(defined.sink.to).open_target(defined)
 
@@ -31,6 +35,10 @@ def _kind(target: SinkTarget) -> TargetKind:
             from tandem.serving.sinks import delta  # noqa: PLC0415
 
             return delta
+        case SinkTopic():
+            from tandem.serving.sinks import kafka_topic  # noqa: PLC0415
+
+            return kafka_topic
         case PostgresTable():
             try:
                 from tandem.serving.sinks import postgres  # noqa: PLC0415

@@ -5,6 +5,7 @@ The token is in the metadata of the commit: a newest commit without one is of an
 without rows is a commit without files.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -17,12 +18,13 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.delta_tables import committing, open_table, refresh
 from tandem.ledger.delta.errors import FAILURES, Unwritable, reason, unreadable
 from tandem.serving.read.tabular import DIGITS, narrowed
-from tandem.serving.sinks.target import SinkInProject, SinkRefused
+from tandem.serving.sinks.target import SinkInProject, SinkRefused, Stamp
 from tandem.views.sinks.delta_table import SinkTable
 from tandem.views.view import answer_schema
 
 APPLICATION: Final = "tandem.sink"
 METADATA: Final = "tandem.token"
+PUBLICATION: Final = "tandem.publication"
 COMPACT_EVERY: Final = 100
 """Commits after which a sink merges the small files of its table."""
 
@@ -92,38 +94,43 @@ class DeltaTarget:
         except pa.ArrowInvalid as error:
             raise SinkRefused(f"sink {self.name!r}: a value needs more than the {DIGITS} digits of Delta: {error}") from error
 
-    def content(self, columns: pa.Schema) -> pa.Table | None:
-        """The rows of the table; None if it does not exist or has other columns. Raises Unreadable."""
+    def content(self, columns: pa.Schema, identity: Sequence[str]) -> pa.Table | None:
+        """The rows of the table; None if it does not exist, has other columns, or two rows of one identity. Raises Unreadable."""
         if self.handle is None or _types(pa.schema(refresh(self.handle).schema())) != _types(
             pa.schema(Schema.from_arrow(columns))
         ):
             return None
         try:
-            return pa.table(self.handle.to_pyarrow_table()).select(columns.names).cast(columns)
+            rows = pa.table(self.handle.to_pyarrow_table()).select(columns.names).cast(columns)
         except FAILURES as error:
             unreadable(self.address, error)
+        return rows if rows.group_by(identity).aggregate([]).num_rows == rows.num_rows else None
 
-    def write(self, rows: pa.Table, gone: pa.Table, token: str) -> None:
+    def write(self, rows: pa.Table, gone: pa.Table, stamp: Stamp) -> None:
         """Merge rows and deletions in one commit. Raises Conflict, Unwritable."""
         handle = self._table()
         number = handle.version() + 1
         with committing(handle):
             if rows.num_rows or gone.num_rows:
-                _merge(handle, rows, gone, _properties(token, number))
+                _merge(handle, rows, gone, _properties(stamp, number))
             if handle.version() < number:
                 handle.create_write_transaction(
                     [],
                     "append",
                     handle.schema(),
-                    commit_properties=_properties(token, number),
+                    commit_properties=_properties(stamp, number),
                     post_commithook_properties=_HOOKS,
                 )
         refresh(handle)
         if number % COMPACT_EVERY == 0:
-            self._compact(token)
+            self._compact(stamp)
 
-    def replace(self, rows: pa.Table, token: str) -> None:
-        """Replace all rows and columns in one commit; the first one creates the table. Raises Conflict, Unwritable."""
+    def replace(self, rows: pa.Table, identity: Sequence[str], stamp: Stamp) -> None:
+        """Replace all rows and columns in one commit; the first one creates the table. Raises Conflict, Unwritable.
+
+        Rows are in the order of their identity, so that readers skip row groups by the statistics of its columns.
+        """
+        rows = rows.sort_by([(name, "ascending") for name in identity])
         if self.handle is not None:
             with committing(self.handle):
                 write_deltalake(
@@ -131,22 +138,22 @@ class DeltaTarget:
                     rows,
                     mode="overwrite",
                     schema_mode="overwrite",
-                    commit_properties=_properties(token, self.handle.version() + 1),
+                    commit_properties=_properties(stamp, self.handle.version() + 1),
                     post_commithook_properties=_HOOKS,
                 )
             refresh(self.handle)
             return
         try:
-            write_deltalake(self.address, rows, storage_options=self.options, commit_properties=_properties(token, 0))
+            write_deltalake(self.address, rows, storage_options=self.options, commit_properties=_properties(stamp, 0))
             self.handle = DeltaTable(self.address, storage_options=self.options)
         except FAILURES as error:
             raise Unwritable(f"cannot create table {self.address}: {reason(error)}") from error
 
-    def _compact(self, token: str) -> None:
+    def _compact(self, stamp: Stamp) -> None:
         """Merge the small files of the table's newest writes."""
         handle = self._table()
         with committing(handle):
-            handle.optimize.compact(commit_properties=_properties(token, handle.version() + 1), post_commithook_properties=_HOOKS)
+            handle.optimize.compact(commit_properties=_properties(stamp, handle.version() + 1), post_commithook_properties=_HOOKS)
         refresh(handle)
 
     def _table(self) -> DeltaTable:
@@ -161,10 +168,11 @@ def _absolute(defined: SinkInProject) -> str:
     return str((defined.folder / Path(address).expanduser()).resolve()) if is_local(address) else address
 
 
-def _properties(token: str, number: int) -> CommitProperties:
+def _properties(stamp: Stamp, number: int) -> CommitProperties:
     """The properties of a commit of this number, which delta-rs does not repeat."""
+    metadata = {METADATA: stamp.text, PUBLICATION: str(stamp.publication)}
     transaction = Transaction(APPLICATION, number)
-    return CommitProperties(custom_metadata={METADATA: token}, max_commit_retries=0, app_transactions=[transaction])
+    return CommitProperties(custom_metadata=metadata, max_commit_retries=0, app_transactions=[transaction])
 
 
 def _merge(handle: DeltaTable, rows: pa.Table, gone: pa.Table, properties: CommitProperties) -> None:

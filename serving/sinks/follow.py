@@ -1,10 +1,9 @@
-"""Keeps a target equal to a view: its changes from the target's token on, or the difference to a snapshot where there is none."""
+"""Keeps a target equal to a view: its changes from the target's token on, or the difference to a snapshot without a token."""
 
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from tandem.ledger.delta.errors import Conflict
@@ -12,11 +11,12 @@ from tandem.serving.changes import ChangesToken, TokenGone
 from tandem.serving.connection import PublishedView
 from tandem.serving.memory.differences import identity
 from tandem.serving.read.outcome import ReadFailed
+from tandem.serving.read.provenance import Provenance
 from tandem.serving.read.row_filter import RowsWanted, row_filter
-from tandem.serving.sinks.target import Target
+from tandem.serving.sinks.messages import SinkMessage, messages, with_kinds, without_label
+from tandem.serving.sinks.target import SinkRefused, Stamp, Target, TargetLog
 from tandem.views.errors import TandemError
 from tandem.views.verify.compare import pairs
-from tandem.views.windows.placement import WINDOW_STATE
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,13 @@ class SinkStep:
     compared: bool = False
 
 
-def follow(view: PublishedView, target: Target, wanted: RowsWanted) -> Iterator[SinkStep]:
-    """Write every change until the connection is closed. Raises ReadFailed, BadSelection, Unreadable, Unwritable.
+def follow(view: PublishedView, target: Target | TargetLog, wanted: RowsWanted) -> Iterator[SinkStep]:
+    """Write every change until the connection is closed. Raises ReadFailed, BadSelection, Unreadable, Unwritable, SinkRefused."""
+    return append(view, target, wanted) if isinstance(target, TargetLog) else keep_equal(view, target, wanted)
+
+
+def keep_equal(view: PublishedView, target: Target, wanted: RowsWanted) -> Iterator[SinkStep]:
+    """Write every change to a target that holds rows.
 
     The target is compared with a snapshot if its token has expired, is of another installation or of other rows, or if another
     program has written to it.
@@ -43,10 +48,40 @@ def follow(view: PublishedView, target: Target, wanted: RowsWanted) -> Iterator[
                 yield step
                 token = step.token
             for change in view.changes(token, keys=wanted.keys, where=wanted.where):
-                rows = target.convert(_without_label(change.rows.table))
-                target.write(rows, change.gone, _stamp(change.token, wanted))
-                yield SinkStep(rows.num_rows, change.gone.num_rows, change.token)
+                schema = change.rows.table.schema
+                rows, gone = target.convert(without_label(change.rows.table)), target.convert(with_kinds(change.gone, schema))
+                target.write(rows, gone, _stamp(change.token, wanted, change.provenance))
+                yield SinkStep(rows.num_rows, gone.num_rows, change.token)
         except (TokenGone, Conflict):
+            token = None
+        else:
+            return
+
+
+def append(view: PublishedView, log: TargetLog, wanted: RowsWanted) -> Iterator[SinkStep]:
+    """Append messages of every change to a log.
+
+    Without the token of the log's messages, output changes continues with a complete snapshot, and output append cannot continue:
+    a row would be missing or sent again.
+    """
+    stored = log.token()
+    token = _token_in(stored, wanted)
+    while True:
+        if token is None and stored is not None and wanted.output == "append":
+            raise SinkRefused(
+                f"the target has final rows of view {view.name!r}, and its token is lost, has expired, or is of other rows or of "
+                "another meaning of the view; give the sink a new target, or delete this one"
+            )
+        compared = token is None
+        try:
+            for change in view.changes(token, keys=wanted.keys, where=wanted.where, output=wanted.output):
+                sent = messages(change, wanted.output)
+                log.append(sent, _stamp(change.token, wanted, change.provenance))
+                gone = sum(message.kind == "withdrawn" or _deletes(message) for message in sent)
+                stored = token = change.token
+                yield SinkStep(len(sent) - gone, gone, token, compared)
+                compared = False
+        except TokenGone:
             token = None
         else:
             return
@@ -58,10 +93,11 @@ def reconcile(view: PublishedView, target: Target, wanted: RowsWanted) -> SinkSt
     if now.memory is None:
         raise ReadFailed(f"view {view.name!r} needs more memory than `serving.memory_mb` gives, so a sink cannot follow it")
     chosen = row_filter(now.view, wanted).rows(now.scan(wanted.keys).table)
-    rows, group, token = target.convert(_without_label(chosen)), identity(now.memory.answers.held.layout), now.token
-    before = target.content(rows.schema)
-    if before is None or before.group_by(group).aggregate([]).num_rows != before.num_rows:
-        target.replace(rows, _stamp(token, wanted))
+    rows, group = target.convert(without_label(chosen)), identity(now.memory.answers.held.layout)
+    token, stamp = now.token, _stamp(now.token, wanted, now.provenance)
+    before = target.content(rows.schema, group)
+    if before is None:
+        target.replace(rows, group, stamp)
         return SinkStep(rows.num_rows, 0, token, compared=True)
     both = pairs(group, before, rows)
     was, is_ = both.there
@@ -71,19 +107,26 @@ def reconcile(view: PublishedView, target: Target, wanted: RowsWanted) -> SinkSt
             differs = pc.or_(differs, pc.and_(is_, both.unequal(name)))
     changed = both.sides[1].filter(differs)
     gone = both.sides[0].filter(pc.invert(is_)).select(group)
-    target.write(changed, gone, _stamp(token, wanted))
+    target.write(changed, gone, stamp)
     return SinkStep(changed.num_rows, gone.num_rows, token, compared=True)
 
 
-def token_of_target(target: Target) -> str | None:
+def token_of_target(target: Target | TargetLog) -> str | None:
     """The token of a view in a target."""
-    stored = target.token()
-    return None if stored is None else stored.partition(" ")[0]
+    return (target.token() or "").partition(" ")[0] or None
 
 
-def _stamp(token: str, wanted: RowsWanted) -> str:
+def _deletes(message: SinkMessage) -> bool:
+    return message.value is not None and message.value.get("op") == "d"
+
+
+def _stamp(token: str, wanted: RowsWanted, provenance: Provenance) -> Stamp:
     """A token with the rows that it is of: a target of other rows is not continued."""
-    rows = repr((sorted((name, repr(value)) for name, value in wanted.keys.items()), wanted.where))
+    return Stamp(_text(token, wanted), provenance.publication)
+
+
+def _text(token: str, wanted: RowsWanted) -> str:
+    rows = repr((sorted((name, repr(value)) for name, value in wanted.keys.items()), wanted.where, wanted.output))
     return f"{token} {hashlib.sha256(rows.encode()).hexdigest()[:16]}"
 
 
@@ -96,9 +139,4 @@ def _token_in(stored: str | None, wanted: RowsWanted) -> str | None:
         ChangesToken.parse(token)
     except TandemError:
         return None
-    return token if stored == _stamp(token, wanted) else None
-
-
-def _without_label(rows: pa.Table) -> pa.Table:
-    """Rows without the label of their window, which moves with time and is not a change."""
-    return rows.select([name for name in rows.column_names if name != WINDOW_STATE.name])
+    return token if stored == _text(token, wanted) else None

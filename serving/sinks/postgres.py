@@ -17,7 +17,7 @@ import pyarrow as pa
 from psycopg.sql import SQL, Composable, Composed, Identifier
 
 from tandem.ledger.delta.errors import Conflict, Unreadable, Unwritable
-from tandem.serving.sinks.target import SinkInProject, SinkRefused
+from tandem.serving.sinks.target import SinkInProject, SinkRefused, Stamp
 from tandem.views.arrow import python_values
 from tandem.views.errors import TandemError
 from tandem.views.kernel.rows import written
@@ -141,7 +141,7 @@ class PostgresTarget:
         ]
         return pa.Table.from_arrays(columns, schema=schema)
 
-    def content(self, columns: pa.Schema) -> pa.Table | None:
+    def content(self, columns: pa.Schema, identity: Sequence[str]) -> pa.Table | None:  # noqa: ARG002 - the index has it
         """The rows of the table; None if it does not exist or has other columns.
 
         Raises SinkRefused if somebody has created it with other columns and no sink has written it yet, Unreadable.
@@ -162,10 +162,10 @@ class PostgresTarget:
         ]
         return pa.Table.from_arrays(arrays, schema=columns)
 
-    def write(self, rows: pa.Table, gone: pa.Table, token: str) -> None:
+    def write(self, rows: pa.Table, gone: pa.Table, stamp: Stamp) -> None:
         """Write and delete rows in one transaction. Raises Conflict, SinkRefused, Unwritable."""
         group = gone.column_names
-        with self._step(token) as cursor:
+        with self._step(stamp.text) as cursor:
             if not self._indexed:
                 self._run(
                     cursor,
@@ -193,13 +193,13 @@ class PostgresTarget:
             cursor.executemany(statement, _tuples(rows))
         self._indexed = True
 
-    def replace(self, rows: pa.Table, token: str) -> None:
+    def replace(self, rows: pa.Table, identity: Sequence[str], stamp: Stamp) -> None:  # noqa: ARG002 - `write` creates the index
         """Replace all rows, and the columns that differ, in one transaction; the first one creates the table. Raises as `write`.
 
         Readers of an earlier snapshot keep its rows: `DELETE` leaves them, and PostgreSQL's `TRUNCATE` would show an empty table.
         """
         after, self._indexed = _types(rows.schema), False
-        with self._step(token) as cursor:
+        with self._step(stamp.text) as cursor:
             before = self._columns(cursor)
             self._run(cursor, "DROP INDEX IF EXISTS {index}", index=Identifier(self.schema, self._index))
             self._run(cursor, "DELETE FROM {table}")

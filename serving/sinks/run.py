@@ -21,7 +21,7 @@ from tandem.ledger.delta import locks
 from tandem.serving.connection import Connection
 from tandem.serving.sinks.definition import check_sink, rows_of, target_of
 from tandem.serving.sinks.follow import SinkStep, follow
-from tandem.serving.sinks.target import SinkInProject, Target
+from tandem.serving.sinks.target import SinkInProject, Target, TargetLog
 from tandem.views.errors import TandemError
 from tandem.views.sinks.sink import Sink
 
@@ -36,7 +36,7 @@ class SinkRunner:
     connection: Connection
 
     @contextmanager
-    def target(self, defined: SinkInProject) -> Iterator[Target]:
+    def target(self, defined: SinkInProject) -> Iterator[Target | TargetLog]:
         """The target of a sink, which no other process of this state folder writes until the block ends.
 
         Raises LockTimeout, SinkRefused, BadSelection, Unreadable.

@@ -1,12 +1,14 @@
-"""The port of a sink's target, and what a module for a kind of target provides."""
+"""The two ports of a sink's target, one for rows and one for messages, and what a module for a kind of target provides."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from tandem.infra.settings import Settings
+from tandem.serving.sinks.messages import SinkMessage
 from tandem.views.errors import TandemError
 from tandem.views.project.project import Project
 from tandem.views.sinks.sink import Sink
@@ -32,26 +34,52 @@ class SinkInProject:
         return self.project.views[self.sink.view.name]
 
 
+@dataclass(frozen=True)
+class Stamp:
+    """What is stored with each step of a sink: `text`, the token with the rows that it is of; and where the rows come from."""
+
+    text: str
+    publication: int
+
+
+@runtime_checkable
 class Target(Protocol):
     """Rows of a view by key and window, and the token up to which they are the view's."""
 
     def token(self) -> str | None:
-        """The token of the newest write, if nobody else has written since. Raises TandemError."""
+        """The text of the newest stamp, if nobody else has written since. Raises TandemError."""
 
     def convert(self, rows: pa.Table) -> pa.Table:
-        """The rows in the types that the target has. Raises TandemError for a value that has no place there."""
+        """The rows, or some columns of them, in the types that the target has.
 
-    def content(self, columns: pa.Schema) -> pa.Table | None:
-        """The rows in the target; None if it does not exist, or has other columns than these. Raises TandemError."""
+        Raises TandemError for a value that has no place there.
+        """
 
-    def write(self, rows: pa.Table, gone: pa.Table, token: str) -> None:
-        """In one step, put `rows` in place, delete those that the columns of `gone` identify, and store the token.
+    def content(self, columns: pa.Schema, identity: Sequence[str]) -> pa.Table | None:
+        """The rows in the target, which the columns `identity` identify; None without a target of these columns.
+
+        Raises TandemError.
+        """
+
+    def write(self, rows: pa.Table, gone: pa.Table, stamp: Stamp) -> None:
+        """In one step, put `rows` in place, delete those that the columns of `gone` identify, and store the stamp.
 
         Raises Conflict if another process has written since this one read the target, and Unwritable.
         """
 
-    def replace(self, rows: pa.Table, token: str) -> None:
-        """In one step, put `rows` in place of all rows, with their columns, and store the token. Raises as `write`."""
+    def replace(self, rows: pa.Table, identity: Sequence[str], stamp: Stamp) -> None:
+        """In one step, put `rows` in place of all rows, with their columns, and store the stamp. Raises as `write`."""
+
+
+@runtime_checkable
+class TargetLog(Protocol):
+    """A log to which messages about rows are appended, and the token up to which it has them."""
+
+    def token(self) -> str | None:
+        """The text of the newest stamp; None if nothing was ever appended, empty if it was lost. Raises TandemError."""
+
+    def append(self, messages: Sequence[SinkMessage], stamp: Stamp) -> None:
+        """In one step, append the messages and store the stamp. Raises TandemError."""
 
 
 class TargetKind(Protocol):
@@ -60,5 +88,5 @@ class TargetKind(Protocol):
     def check_target(self, defined: SinkInProject) -> None:
         """Raise SinkRefused for a target that cannot have the rows of the view, or must not; nothing is read of the target."""
 
-    def open_target(self, defined: SinkInProject) -> Target:
+    def open_target(self, defined: SinkInProject) -> Target | TargetLog:
         """The target, which may not exist yet. Raises TandemError."""

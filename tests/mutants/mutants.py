@@ -959,7 +959,7 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "            if rows.num_rows or gone.num_rows:\n                _merge(",
         "            if rows.num_rows or gone.num_rows:\n"
         "                handle.create_write_transaction(\n"
-        '                    [], "append", handle.schema(), commit_properties=_properties(token, number)\n'
+        '                    [], "append", handle.schema(), commit_properties=_properties(stamp, number)\n'
         "                )\n"
         "                handle.update_incremental()\n"
         "                _merge(",
@@ -975,9 +975,35 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     Mutant(
         "sink-gone-forgotten",
         "a sink keeps rows that are no longer the view's",
-        "target.write(rows, change.gone, _stamp(change.token, wanted))",
-        "target.write(rows, change.gone.slice(0, 0), _stamp(change.token, wanted))",
+        "target.write(rows, gone, _stamp(change.token, wanted, change.provenance))",
+        "target.write(rows, gone.slice(0, 0), _stamp(change.token, wanted, change.provenance))",
         "test_a_row_that_leaves_the_condition_is_deleted",
+    ),
+    Mutant(
+        "sink-tombstone-forgotten",
+        "a sink leaves rows in its topic that are no longer the view's",
+        "None, headers) for row in gone.to_pylist()]",
+        "None, headers) for row in ()]",
+        "test_only_what_changed_is_sent_and_what_is_gone_is_a_tombstone",
+    ),
+    Mutant(
+        "sink-token-before-records",
+        "a sink commits the token in a transaction before that of the records, so records that fail after it are lost",
+        "            self._producer.begin_transaction()\n            for number, record in placed:",
+        "            self._producer.begin_transaction()\n"
+        "            early = [TopicPartition(self._topic.name, n, end, metadata[n]) for n, end in self._ends.items()]\n"
+        "            self._producer.send_offsets_to_transaction(early, self._group.consumer_group_metadata(), _DELIVERY_S)\n"
+        "            self._producer.commit_transaction(_DELIVERY_S)\n"
+        "            self._producer.begin_transaction()\n"
+        "            for number, record in placed:",
+        "test_a_transaction_that_fails_leaves_records_and_token",
+    ),
+    Mutant(
+        "sink-snapshot-not-marked",
+        "a sink sends a complete snapshot to a topic of changes without saying that earlier rows are void",
+        "    if change.first:\n        yield TRUNCATE",
+        "    if change.first and not change.rows.total:\n        yield TRUNCATE",
+        "test_a_snapshot_voids_what_the_topic_has_of_another_meaning_or_without_a_token",
     ),
     Mutant(
         "sink-postgres-stale-writer",

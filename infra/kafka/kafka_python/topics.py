@@ -171,17 +171,20 @@ def create(
     *,
     own_time: Collection[str] = (),
     ahead: timedelta | None = timedelta(hours=1),
+    compacted: bool = False,
 ) -> dict[str, Topic]:
     """Create the topics that do not exist yet, with the settings' partitions and retention. Returns all of them, ready for use.
 
     Records of topics in `own_time` get the time at which the log receives them, whatever their producers set. The other topics
-    accept records whose timestamp is at most `ahead` of the broker's clock; with None any timestamp.
+    accept records whose timestamp is at most `ahead` of the broker's clock; with None any timestamp. `compacted` topics keep the
+    newest record of each key.
     """
     wanted = list(names)
     existing = describe(connection, wanted)
     kafka = settings.kafka
     most = _ANY if ahead is None else ahead // timedelta(milliseconds=1)
     common = {"retention.ms": str(kafka.retention_hours * 3_600_000 or -1), "message.timestamp.after.max.ms": str(most)}
+    common |= {"cleanup.policy": "compact"} if compacted else {}
     for name in dict.fromkeys(wanted):
         if name not in existing:
             new = NewTopic(

@@ -12,9 +12,11 @@ import pytest
 from deltalake import DeltaTable
 
 from tandem.cli.__main__ import main
+from tandem.infra import kafka
 from tandem.infra.folders import ROOT
 from tests.documented import File, steps
 from tests.serving.world import World, hit
+from tests.stack import consumed, kafka_toml
 
 
 @pytest.fixture
@@ -32,10 +34,12 @@ def content(folder: Path) -> dict[str, int]:
     return {row["page"]: row["n"] for row in rows}
 
 
+@pytest.mark.broker
 def test_each_command_prints_what_the_page_shows(
-    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    world: World, broker: kafka.BrokerConnection, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(world.folder)
+    (world.folder / "tandem.toml").write_text(kafka_toml(broker))
     for step in steps("sinks.md"):
         if not isinstance(step, File):
             assert main(shlex.split(step.line)[1:]) == 0, capsys.readouterr().err
@@ -43,6 +47,8 @@ def test_each_command_prints_what_the_page_shows(
             assert step.missing(shown) is None, f"{step.missing(shown)!r} is not in\n{shown}"
     assert content(world.folder / "lake" / "per_page") == {"/a": 2, "/b": 1}
     assert content(world.folder / "lake" / "busy_pages") == {"/a": 2}
+    records = consumed(broker, kafka.topic(broker, "per-page"))
+    assert {json.loads(record.key)["page"]: json.loads(record.value)["n"] for record in records} == {"/a": 2, "/b": 1}
 
 
 def test_a_sink_follows_until_it_is_stopped(world: World) -> None:
@@ -77,6 +83,14 @@ def test_a_sink_follows_until_it_is_stopped(world: World) -> None:
         ('"lake/busy_pages"', '".tandem/tables/x"', "is a folder of the project's own tables"),
         ("busy = Sink(per_page", 'busy = Sink(View(source=hits, measures={"n": count()})', "its view is not in VIEWS"),
         ('where="n > 1"', 'name="lake"', "the name is taken"),
+        (
+            'kafka_topic("per-page")',
+            'kafka_topic("hits")',
+            "source 'hits' reads topic 'hits', so the sink would feed its own view",
+        ),
+        ('kafka_topic("per-page")', 'kafka_topic("per page")', "expected the name of a topic"),
+        ('output="changes"', 'output="all"', "output 'all' is not for kafka_topic('per-page-changes'); outputs: update, append"),
+        ('where="n > 1"', 'output="append"', "output 'append' is not for delta_table('lake/busy_pages'); outputs: update"),
     ],
 )
 def test_check_refuses_it_in_one_sentence(
@@ -93,4 +107,4 @@ def test_check_refuses_it_in_one_sentence(
 
 def test_an_unknown_sink_is_one_sentence(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sink", "lak", "--project", str(world.folder)]) == 1
-    assert "no sink 'lak' in the project; sinks: lake, busy" in capsys.readouterr().err
+    assert "no sink 'lak' in the project; sinks: lake, " in capsys.readouterr().err

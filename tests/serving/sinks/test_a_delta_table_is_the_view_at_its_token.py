@@ -13,7 +13,7 @@ from tandem.serving.read.row_filter import RowsWanted
 from tandem.serving.sinks import delta
 from tandem.serving.sinks.delta import DeltaTarget, open_at
 from tandem.serving.sinks.follow import SinkStep, follow, token_of_target
-from tandem.serving.sinks.target import SinkRefused
+from tandem.serving.sinks.target import SinkRefused, Stamp
 from tests.serving.sinks.past import EVERYTHING, MANY, Past, connected, roll_back, wanted_rows
 from tests.serving.two_releases import applied, build, edited, promote
 from tests.serving.world import World, hit
@@ -53,9 +53,9 @@ def test_rows_follow_any_order_of_what_happens(tmp_path: Path) -> None:
                 case "lost" if (folder / "all").exists():
                     table = open_at("s", str(folder / "all"), world.tables)
                     table.token()
-                    rows = table.content(pa.schema(DeltaTable(table.address).schema()))
+                    rows = table.content(pa.schema(DeltaTable(table.address).schema()), ["page", "window_start"])
                     assert rows is not None
-                    table.replace(rows.slice(0, 1), "of another installation")
+                    table.replace(rows.slice(0, 1), ["page", "window_start"], Stamp("of another installation", 1))
             if chance.random() < 0.7:
                 sink(world, folder / "all")
                 sink(world, folder / "many", MANY)
@@ -147,11 +147,11 @@ def test_of_two_writers_the_second_conflicts_and_compares(world: World, tmp_path
     published, target = connected(world, "per_page"), open_at("s", str(tmp_path / "sink"), world.tables)
     assert list(follow(published, target, EVERYTHING))
     other = open_at("s", str(tmp_path / "sink"), world.tables)
-    rows = other.content(pa.schema(DeltaTable(other.address).schema()))
+    rows = other.content(pa.schema(DeltaTable(other.address).schema()), ["page", "window_start"])
     assert rows is not None
-    other.write(rows.slice(0, 0), rows.slice(0, 1).select(["page", "window_start"]), "another")
+    other.write(rows.slice(0, 0), rows.slice(0, 1).select(["page", "window_start"]), Stamp("another", 1))
     with pytest.raises(Conflict):
-        target.write(rows, rows.slice(0, 0).select(["page", "window_start"]), "stale")
+        target.write(rows, rows.slice(0, 0).select(["page", "window_start"]), Stamp("stale", 1))
     (step,) = sink(world, tmp_path / "sink")
     assert (step.rows, step.gone, step.compared) == (1, 0, True)
 

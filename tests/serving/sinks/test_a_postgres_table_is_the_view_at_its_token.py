@@ -15,13 +15,15 @@ from tandem.ledger.delta.errors import Conflict, Unreadable, Unwritable
 from tandem.serving.read.row_filter import RowsWanted
 from tandem.serving.sinks.follow import SinkStep, follow
 from tandem.serving.sinks.postgres import TOKENS, PostgresTarget, connect_to, postgres_schema
-from tandem.serving.sinks.target import SinkRefused
+from tandem.serving.sinks.target import SinkRefused, Stamp
 from tandem.views.errors import DefinitionError
 from tandem.views.sinks.postgres_table import postgres_table
 from tests.postgres_server import PostgresServer, postgres_server, reachable_folder
 from tests.serving.sinks.past import EVERYTHING, MANY, Past, connected, roll_back, wanted_rows
 from tests.serving.two_releases import applied, build, edited, promote
 from tests.serving.world import World, hit
+
+IDENTITY = ["page", "window_start"]
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +148,7 @@ def test_readers_see_no_empty_table_while_rows_are_replaced(world: World, databa
         with closing(target_at(database)) as target:
             target.token()
             rows = target.convert(wanted_rows(connected(world, "per_page"), EVERYTHING))
-            target.replace(rows.slice(0, 1), "token")
+            target.replace(rows.slice(0, 1), IDENTITY, Stamp("token", 1))
         assert before == (1,)
         assert reader.execute("SELECT count(*) FROM mart.sales").fetchone() == (2,)
 
@@ -157,9 +159,9 @@ def test_the_second_of_two_connections_conflicts_and_compares(world: World, data
         rows = target.convert(wanted_rows(connected(world, "per_page"), EVERYTHING))
         gone = rows.slice(0, 1).select(["page", "window_start"])
         assert target.token() == other.token()
-        other.write(rows.slice(0, 0), gone, "another")
+        other.write(rows.slice(0, 0), gone, Stamp("another", 1))
         with pytest.raises(Conflict):
-            target.write(rows, gone.slice(0, 0), "stale")
+            target.write(rows, gone.slice(0, 0), Stamp("stale", 1))
     (step,) = sink(world, database)
     assert (step.rows, step.gone, step.compared) == (1, 0, True)
 
@@ -168,9 +170,9 @@ def test_two_first_writers_make_one_table(world: World, database: str) -> None:
     with closing(target_at(database)) as target, closing(target_at(database)) as other:
         rows = target.convert(wanted_rows(connected(world, "per_page"), EVERYTHING))
         assert (target.token(), other.token()) == (None, None)
-        other.replace(rows, "first")
+        other.replace(rows, IDENTITY, Stamp("first", 1))
         with pytest.raises(Conflict):
-            target.replace(rows.slice(0, 1), "second")
+            target.replace(rows.slice(0, 1), IDENTITY, Stamp("second", 1))
     assert execute(database, "SELECT count(*) FROM mart.sales") == [(rows.num_rows,)]
 
 
@@ -182,11 +184,11 @@ def test_a_step_that_fails_leaves_the_one_before(world: World, database: str, se
         target.token()
         execute(database, f"ALTER TABLE mart.{TOKENS} ADD CHECK (token <> 'refused')")
         with pytest.raises(Unwritable, match="violates check constraint"):
-            target.write(rows.slice(0, 0), rows.select(["page", "window_start"]), "refused")
+            target.write(rows.slice(0, 0), rows.select(["page", "window_start"]), Stamp("refused", 1))
         assert execute(database, f"SELECT * FROM mart.sales, mart.{TOKENS} ORDER BY 1") == before
         server.kill()
         with pytest.raises(Unwritable):
-            target.write(rows.slice(0, 0), rows.select(["page", "window_start"]), "lost")
+            target.write(rows.slice(0, 0), rows.select(["page", "window_start"]), Stamp("lost", 1))
         server.start()
     assert execute(database, f"SELECT * FROM mart.sales, mart.{TOKENS} ORDER BY 1") == before
     assert sink(world, database) == []
@@ -239,13 +241,15 @@ def test_every_type_comes_back_as_it_was_sent(database: str) -> None:
     with closing(target_at(database)) as target:
         converted = target.convert(rows)
         target.token()
-        target.replace(converted, "t1")
-        assert repr(target.content(converted.schema).to_pylist()) == repr(converted.to_pylist())
-        target.write(converted, converted.slice(0, 0).select(["key", "at"]), "t2")
+        target.replace(converted, IDENTITY, Stamp("t1", 1))
+        assert repr(target.content(converted.schema, IDENTITY).to_pylist()) == repr(converted.to_pylist())
+        target.write(converted, converted.slice(0, 0).select(["key", "at"]), Stamp("t2", 1))
         assert target.token() == "t2"
-        assert sorted(map(repr, target.content(converted.schema).to_pylist())) == sorted(map(repr, converted.to_pylist()))
+        assert sorted(map(repr, target.content(converted.schema, IDENTITY).to_pylist())) == sorted(
+            map(repr, converted.to_pylist())
+        )
         with pytest.raises(SinkRefused, match="cannot hold a value: PostgreSQL text fields cannot contain NUL"):
-            target.replace(converted.set_column(0, converted.schema.field(0), pa.array(["\x00"] * 4)), "t3")
+            target.replace(converted.set_column(0, converted.schema.field(0), pa.array(["\x00"] * 4)), IDENTITY, Stamp("t3", 1))
     with pytest.raises(SinkRefused, match=r"PostgreSQL has no type for column 'span', duration\[us\]"):
         postgres_schema("s", pa.schema([("span", pa.duration("us"))]))
 
