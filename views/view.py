@@ -359,6 +359,11 @@ def _check_shape(view: View, place: str) -> None:
 def _check_keep(view: View, placement: Placement, place: str) -> None:
     """Raise DefinitionError for an invalid `keep`, or for windows that do not each end at a time of their own."""
     if view.keep is None:
+        if view.source.keep is not None:
+            raise DefinitionError(
+                f"{place} has no keep, so it needs all records, but source {view.source.name} keeps them for {view.source.keep}; "
+                "give the view a keep, too, or the source none"
+            )
         return
     if not isinstance(view.keep, timedelta) or view.keep <= timedelta(0):
         raise DefinitionError(f"{place}, keep: {view.keep!r} is not a positive timedelta, such as timedelta(days=400)")

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from tandem.batch.erase.remove_rows import log_tables
 from tandem.batch.maintain.maintain import expire_versions
+from tandem.batch.maintain.remove_rows import log_tables
 from tandem.batch.runtime import scratch
 from tandem.batch.runtime.session import BatchRun
 from tandem.ledger.delta import delta_tables

@@ -15,7 +15,7 @@ from datetime import timedelta
 from tandem.batch.erase.delete_files import delete_files
 from tandem.batch.erase.find_records import FoundRecords, NotForgotten, RecordSelection, find_records, rows_of
 from tandem.batch.erase.refold import refold, retire_releases
-from tandem.batch.erase.remove_rows import log_tables, remove_rows
+from tandem.batch.maintain.remove_rows import log_tables, remove_rows
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
@@ -106,7 +106,7 @@ def run(batch: BatchRun, source: str, select: Select | None) -> list[ErasureResu
     live, release = _live(tables, batch.standing, source)
     _refuse_unready(tables, live, release, source)
     erasures = Erasures(tables)
-    done = [_finish(batch, erasures, erasure, None) for erasure in erasures.of(source) if erasure.stage != "erased"]
+    done = [_finish(batch, erasures, erasure, None) for erasure in erasures.to_finish(source)]
     if select is None:
         return done
     planned = plan(batch.settings, tables, batch.standing, source, select)
@@ -146,10 +146,12 @@ def _live(tables: Tables, standing: StandingReleases, source: str) -> tuple[Publ
 
 
 def _refuse_unready(tables: Tables, live: Publication, release: Release, source: str) -> None:
-    """Raise NotForgotten if publishing is paused, or an archive run, import or adoption of the source is incomplete."""
+    """Raise NotForgotten if publishing is paused, or what archives or removes records of the source is incomplete."""
     if live.kind == "rollback":
         raise NotForgotten(f"publication {live.number} is a rollback, so nothing can be published; run `tandem resume` first")
     ledger = ArchiveLedger(tables, source)
+    if any(erasure.stage == "expiring" for erasure in Erasures(tables).of(source)):
+        raise NotForgotten(f"`tandem maintain` was ended while it removed records of source {source!r}; run it again first")
     if left := Adoptions(tables, source).pending(ledger.archived()):
         raise NotForgotten(f"an adoption of table {left.table} is incomplete; run `tandem adopt` with that table first")
     if ledger.unchecked() is not None or ledger.unfinished(release.sources[source]):

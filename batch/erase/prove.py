@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tandem.batch.erase.find_records import rows_of
-from tandem.batch.erase.remove_rows import log_tables
+from tandem.batch.maintain.remove_rows import log_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import reason, unreadable
 from tandem.ledger.log.erasures import Erasure
@@ -37,7 +37,7 @@ class ErasureProof:
     @property
     def whole(self) -> bool:
         """Whether the erasure is complete, and nothing is left."""
-        return self.erasure.stage == "erased" and not any(self.rows.values()) and not self.hits
+        return self.erasure.complete and not any(self.rows.values()) and not self.hits
 
 
 def prove(tables: Tables, erasure: Erasure, texts: Sequence[str]) -> ErasureProof:

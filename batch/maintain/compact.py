@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import pyarrow as pa
@@ -34,17 +34,33 @@ class Compaction:
     slices: tuple[Slice, ...]
 
 
+@dataclass(frozen=True)
+class MostTime:
+    """How far apart the times of a `column` may be in one file: else old rows stay as long as new ones."""
+
+    column: str
+    span: timedelta
+
+
 def compact(
-    tables: Tables, address: str, where: PositionColumns, end: Position, *, file_bytes: int, at: datetime
+    tables: Tables,
+    address: str,
+    where: PositionColumns,
+    end: Position,
+    *,
+    file_bytes: int,
+    at: datetime,
+    most: MostTime | None = None,
 ) -> tuple[int, int]:
     """Rewrite small neighbouring files as files of about `file_bytes`, in one commit. Returns the numbers before and after.
 
-    `end` is the end of the log in the table. Removed files stay on the disk for their readers. If killed, it leaves files that
-    belong to no table. For the table's one writer. Raises Conflict, Unreadable, Unwritable, RowsLost.
+    `end` is the end of the log in the table, `most` the most time that a new file may span. Removed files stay on the disk for
+    their readers. If killed, it leaves files that belong to no table. For the table's one writer. Raises Conflict, Unreadable,
+    Unwritable, RowsLost.
     """
     handle = delta_tables.open_table(tables, address)
-    files = [] if handle is None else file_ranges(handle, where)
-    found = plan(files, end, file_bytes=file_bytes)
+    files = [] if handle is None else file_ranges(handle, where, most.column if most else "")
+    found = plan(files, end, file_bytes=file_bytes, span=most.span if most else timedelta.max)
     if handle is None or not found.old:
         return 0, 0
     schema = pa.schema(handle.schema().to_arrow())
@@ -63,39 +79,49 @@ def compact(
     return len(found.old), len(written)
 
 
-def plan(files: Sequence[FileRange], end: Position, *, file_bytes: int) -> Compaction:
+def plan(files: Sequence[FileRange], end: Position, *, file_bytes: int, span: timedelta = timedelta.max) -> Compaction:
     """Plan what to rewrite: files smaller than half of `file_bytes` that have such a neighbour on a partition.
 
-    A new file has rows of one partition, from a range of it in which no file stays.
+    Files whose times are more than `span` apart stay apart. A new file has rows of one partition, from a range of it in which no
+    file stays.
     """
     rows = sum(file.rows for file in files)
     small = {file.path for file in files if 2 * file.size < file_bytes}
     old = frozenset(
-        file.path for partition in end for run in _runs(files, partition, end[partition], small) if len(run) > 1 for file in run
+        file.path
+        for partition in end
+        for run in _runs(files, partition, end[partition], small, span)
+        if len(run) > 1
+        for file in run
     )
     wanted = max(1, round(file_bytes * rows / max(1, sum(file.size for file in files))))
     slices = tuple(
         part
         for partition in end
-        for run in _runs(files, partition, end[partition], old)
+        for run in _runs(files, partition, end[partition], old, span)
         for part in _slices(run, partition, wanted)
     )
     return Compaction(old, slices) if len(slices) < len(old) else Compaction(frozenset(), ())
 
 
 def _runs(
-    files: Sequence[FileRange], partition: Partition, end: int, chosen: set[str] | frozenset[str]
+    files: Sequence[FileRange], partition: Partition, end: int, chosen: set[str] | frozenset[str], span: timedelta
 ) -> Iterator[list[FileRange]]:
-    """Groups of neighbouring chosen files of a partition, in log order."""
+    """Groups of neighbouring chosen files of a partition, in log order, each with times at most `span` apart."""
     run: list[FileRange] = []
     for file in sorted((file for file in files if file.overlap(partition, (0, end))), key=lambda file: file.offsets):
-        if file.path in chosen:
-            run.append(file)
-        elif run:
+        if run and (file.path not in chosen or _apart([*run, file]) > span):
             yield run
             run = []
+        if file.path in chosen:
+            run.append(file)
     if run:
         yield run
+
+
+def _apart(files: Sequence[FileRange]) -> timedelta:
+    times = [time for file in files for time in file.times or ()]
+    return max(times) - min(times) if times else timedelta(0)
 
 
 def _slices(run: Sequence[FileRange], partition: Partition, rows: int) -> list[Slice]:

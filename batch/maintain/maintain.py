@@ -5,12 +5,14 @@ A batch version is removed once no publication names it that is retained or was 
 a killed run leaves every table readable, and the next run continues.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
 from tandem.batch.maintain import compact
+from tandem.batch.maintain.compact import MostTime
+from tandem.batch.maintain.expire_records import KeptStates, expire_records, finish_expiries
 from tandem.batch.runtime import scratch
 from tandem.batch.runtime.table_locks import locked
 from tandem.infra.settings import Settings
@@ -20,14 +22,18 @@ from tandem.ledger.delta.vacuum import Freed, checkpoint, vacuum
 from tandem.ledger.files.file_ranges import EVENTS, RECORDS, PositionColumns
 from tandem.ledger.log.adoptions import Adoptions
 from tandem.ledger.log.archive_runs import ArchiveLedger
+from tandem.ledger.log.erasures import Erasure
 from tandem.ledger.publish import publications
 from tandem.ledger.publish.batch_parts import paths
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release, Releases
 from tandem.ledger.publish.standing import Followed, StandingReleases
+from tandem.views.source.source import APPEND_TIME
 
 _LOCKS: Final = ("views", "archive")
 """In the order in which a recompute takes them."""
+_TIMES: Final = {RECORDS: "timestamp", EVENTS: APPEND_TIME}
+"""The columns with the records' timestamps. Files of the quarantine have no bounds of them."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +49,16 @@ class Upkeep:
 
 @dataclass(frozen=True)
 class Maintained:
-    """The retained publications, what was done for each table, the dropped folders, and the deleted scratch files."""
+    """The retained publications, what was done for each table, the dropped folders, and the deleted scratch files.
+
+    `expired` are the records that their sources keep no longer.
+    """
 
     retained: tuple[int, ...]
     tables: tuple[Upkeep, ...]
     discarded: tuple[str, ...]
     scratch: Freed
+    expired: tuple[Erasure, ...] = ()
 
     @property
     def freed(self) -> Freed:
@@ -60,10 +70,11 @@ class Maintained:
 def run(settings: Settings, *, now: Callable[[], datetime], say: Callable[[str], None]) -> Maintained:
     """Maintain the tables under the locks of recompute and archive, which wait meanwhile. Raises TandemError."""
     with locked(settings, *_LOCKS, what="tandem maintain", now=now, say=say) as tables:
-        return _maintain(tables, settings, now())
+        return maintain_tables(tables, settings, now())
 
 
-def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
+def maintain_tables(tables: Tables, settings: Settings, at: datetime) -> Maintained:
+    """Maintain the tables. The caller holds the locks. Raises TandemError."""
     # From here on no run before this one publishes or records what is removed here.
     standing = StandingReleases(tables)
     standing.claim()
@@ -83,8 +94,10 @@ def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
     needed = [release for release in stored if release.number in named or release.at > since]
     states = [*history, *(record.state for record in records)]
     discarded = drop_unneeded(tables, stored, states, needed=needed, kept=recent)
+    kept_states = KeptStates.load(history[-1], recent, stored, needed)
+    expired = list(_expire(tables, kept_states, needed, at))
     done = [
-        *_logs(tables, needed, settings, at),
+        *_logs(tables, needed, {} if kept_states is None else kept_states.spans, settings, at),
         *_views(tables, view_tables(tables, needed, recent), kept, settings, at),
         *_journals(tables, needed, settings),
     ]
@@ -93,27 +106,50 @@ def _maintain(tables: Tables, settings: Settings, at: datetime) -> Maintained:
         tables=tuple(done),
         discarded=tuple(tables.name(folder) for folder in discarded),
         scratch=scratch.clear(tables),
+        expired=tuple(expired),
     )
 
 
-def _logs(tables: Tables, needed: list[Release], settings: Settings, at: datetime) -> Iterator[Upkeep]:
-    for source in dict.fromkeys(name for release in needed for name in release.sources):
-        ledger = ArchiveLedger(tables, source)
-        known = ledger.runs()
+def _expire(tables: Tables, kept: KeptStates | None, needed: list[Release], at: datetime) -> Iterator[Erasure]:
+    """Remove the records that their sources keep no longer, those first that a killed run recorded."""
+    for source in _sources(needed):
+        yield from finish_expiries(tables, source, at=at)
+        if kept is not None and _is_whole(tables, source) and (expired := expire_records(tables, kept, source, at=at)):
+            yield expired
+
+
+def _sources(releases: Iterable[Release]) -> list[str]:
+    return list(dict.fromkeys(name for release in releases for name in release.sources))
+
+
+def _is_whole(tables: Tables, source: str) -> bool:
+    """Whether nothing may have to leave the archive with its file, and no file of it is in no commit yet.
+
+    Files of a run that is not checked may have to leave the archive, and no others with them. The files of a recorded adoption
+    are in no commit until the next `tandem adopt`.
+    """
+    ledger = ArchiveLedger(tables, source)
+    return ledger.unchecked() is None and Adoptions(tables, source).pending(ledger.archived()) is None
+
+
+def _logs(
+    tables: Tables, needed: list[Release], spans: Mapping[str, timedelta], settings: Settings, at: datetime
+) -> Iterator[Upkeep]:
+    """Compact and vacuum. Of a source with a span, a file has records of at most this time."""
+    for source in _sources(needed):
+        known = ArchiveLedger(tables, source).runs()
         if not known:
             continue
         _claim(tables, tables.archive(source))
-        # Files of a run that is not checked may have to leave the archive, and no others with them.
-        # The files of a recorded adoption are in no commit until the next `tandem adopt`.
-        checked = ledger.unchecked() is None and Adoptions(tables, source).pending(ledger.archived()) is None
-        addresses: dict[str, PositionColumns] = {tables.archive(source): RECORDS} if checked else {}
+        addresses: dict[str, PositionColumns] = {tables.archive(source): RECORDS} if _is_whole(tables, source) else {}
         for release in needed:
             if decoder := release.sources.get(source):
                 addresses |= {tables.events(source, decoder): EVENTS, tables.quarantine(source, decoder): RECORDS}
         for address, where in addresses.items():
             _claim(tables, address)
             size = settings.batch.task_mb << 20
-            compacted, into = compact.compact(tables, address, where, known[-1].end, file_bytes=size, at=at)
+            most = MostTime(_TIMES[where], spans[source]) if source in spans else None
+            compacted, into = compact.compact(tables, address, where, known[-1].end, file_bytes=size, at=at, most=most)
             yield Upkeep(tables.name(address), compacted, into, freed=_vacuum(tables, address, settings))
 
 

@@ -25,6 +25,7 @@ from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location
 from tandem.ledger.log.counts import NOTHING, add, plus
+from tandem.ledger.log.erasures import Erasures
 from tandem.ledger.log.gaps import Gap, Gaps, refuse_unaccepted, touching
 from tandem.ledger.log.positions import LOG_START, Position, distance
 from tandem.ledger.publish.audits import Obstacle
@@ -134,6 +135,7 @@ def build_all(batch: BatchRun, version: NewVersion, steps: Iterable[RecomputeSte
                     batch.say(f"{step.source}: nothing archived since the published cut")
                 else:
                     _refuse_late_gaps(batch.tables, version, step)
+                    _refuse_missing(batch.tables, version, step, version.base.maxima.get(step.source, {}))
                     built += _build(batch, version, step, live=live)
         return built
     finally:
@@ -144,6 +146,10 @@ def _refuse_late_gaps(tables: Tables, version: NewVersion, step: RecomputeStep) 
     assert step.cut is not None  # `with_cuts` has taken the cut
     late = [gap for gap in Gaps(tables).of(step.source) if gap not in version.gaps]
     refuse_unaccepted(list(touching(late, step.source, step.start, step.cut)), ())
+
+
+def _refuse_missing(tables: Tables, version: NewVersion, step: RecomputeStep, maxima: Maxima) -> None:
+    plan.refuse_missing_records(step, version.definitions.views, maxima, Erasures(tables).until(step.source))
 
 
 def _build(
@@ -178,6 +184,8 @@ def _build(
         # Last: a full step counts the source's events from the start on, and `candidate` takes the last count.
         whole = replace(step, kind="full", start=LOG_START, views=dict.fromkeys(affected, ()))
         return [*built, *_build(batch, version, whole, live=live)]
+    if step.windows is None:
+        _refuse_missing(batch.tables, version, step, views.maxima)
     if unlike := other_events(version.base, step, views):
         batch.say(f"{step.source}: other events count for {', '.join(unlike)} than before; folding all measures")
         return _build(batch, version, replace(step, gained={}), live=live)

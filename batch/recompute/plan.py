@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Final, Literal
 
 from tandem.batch.rebuild.inputs import Gained, ViewTarget
@@ -11,7 +12,8 @@ from tandem.ledger.publish.publications import Publication
 from tandem.views.errors import TandemError, listed
 from tandem.views.instant import MICROSECOND, utc_text
 from tandem.views.project.project import Project
-from tandem.views.view import View, bind
+from tandem.views.source.watermark import Maxima
+from tandem.views.view import View, bind, first_window
 
 Mode = Literal["auto", "incremental", "full"]
 Kind = Literal["incremental", "full", "windows"]
@@ -106,6 +108,24 @@ def steps(project: Project, state: Publication, request: RecomputeRequest) -> li
         for windows in dict.fromkeys(bounds[name] for name in views) or (None,)
     )
     return [step for step in found if step is not None]
+
+
+def refuse_missing_records(step: RecomputeStep, views: Mapping[str, View], maxima: Maxima, until: datetime | None) -> None:
+    """Raise BadRequest for a step that would fold windows from a part of their events, because the source keeps no others.
+
+    `until` is the greatest event time of records that the source keeps no longer. The first window of a view follows from the
+    `maxima` below the cut; without maxima it is not decided yet.
+    """
+    if until is None or step.kind == "incremental" or not maxima:
+        return
+    for name in step.views:
+        begins = [time for time in (first_window(views[name], maxima), step.windows and step.windows[0]) if time is not None]
+        if not begins or max(begins) <= until:
+            counted = f"windows from {utc_text(max(begins))} on" if begins else "all windows"
+            raise BadRequest(
+                f"view {name!r} would count {counted}, but records of source {step.source} with events until "
+                f"{utc_text(until)} have expired; give the view a keep with which only windows after that stay"
+            )
 
 
 def not_rebuilt(project: Project, request: RecomputeRequest) -> tuple[str, ...]:

@@ -12,10 +12,11 @@ from functools import cached_property
 from typing import Any, Literal
 
 from tandem.batch.rebuild.inputs import Gained
-from tandem.batch.recompute.plan import RecomputeStep
+from tandem.batch.recompute.plan import RecomputeStep, refuse_missing_records
 from tandem.batch.release.starting_time import Start, starting
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
+from tandem.ledger.log.erasures import Erasures
 from tandem.ledger.log.gaps import Gap
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish import adoption, promotion
@@ -166,7 +167,7 @@ def plan_release(
     """Plan the release of the wanted definitions beside the live one; None if the live release has these definitions.
 
     `days` as in standing.Followed. Raises TandemError if a source could not read its published records, or the terms do not
-    accept a gap or a shorter history.
+    accept a gap or a shorter history, and BadRequest for a view with windows whose records have expired.
     """
     wanted = starting(releases, live, wanted, terms.start)
     newest, before, tables = releases.every()[-1], releases.load(live.release), standing.tables
@@ -186,6 +187,8 @@ def plan_release(
         accepted_gaps(tables, live, change.new.sources, terms.accepted),
         missing_steps(change, plan.base),
     )
+    for step in steps:
+        refuse_missing_records(step, new.views, live.maxima.get(step.source, {}), Erasures(tables).until(step.source))
     shorter = shorter_histories(tables, live, (step.source for step in steps), accepted=terms.shorter_history)
     return replace(
         plan,

@@ -112,6 +112,7 @@ def _export(tables: Tables, source: str, end: Position, folder: Path, say: Calla
         ),
         stretches=stretches,
         erased=manifest.written(erased),
+        until=erasures.until(source),
     )
 
 

@@ -32,7 +32,7 @@ from tandem.ledger.delta.location import Location
 from tandem.ledger.files.file_ranges import RECORDS, FileRange
 from tandem.ledger.log import manifest
 from tandem.ledger.log.archive_runs import APP_ID, IMPORT, ArchiveLedger
-from tandem.ledger.log.erasures import Erasures
+from tandem.ledger.log.erasures import Erasures, ErasureStage
 from tandem.ledger.log.fetch_checks import named
 from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.log.manifest import Exported, ExportedRange, Manifest
@@ -261,7 +261,11 @@ def _import(tables: Tables, new: _New, now: Callable[[], datetime]) -> Imported:
     for ranges, why in [*missing, (new.lost, "the imported records begin after them")]:
         if ranges.length:
             Gaps(tables).record(name, ranges, reason=why, at=now())
-    Erasures(tables).intend(name, _within(Ranges.from_json(new.exported.erased), new.parts), by=IMPORT, at=now(), stage="erased")
+    until = new.exported.until
+    stage: ErasureStage = "erased" if until is None else "expired"
+    Erasures(tables).intend(
+        name, _within(Ranges.from_json(new.exported.erased), new.parts), by=IMPORT, at=now(), stage=stage, until=until
+    )
     lease = tables.lease(tables.archive(name))
     delta_commits.add_files(handle, written, lease=lease, transaction=(APP_ID, lacking[-1].number))
     return Imported(name, lacking[-1].end, new=True, records=sum(file.rows for file in written))

@@ -2,11 +2,15 @@
 
 from dataclasses import asdict
 from datetime import UTC, datetime
+from typing import Any
 
 from tandem.batch.maintain import maintain
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.command_log import run_log
 from tandem.cli.command.text_tables import aligned
+from tandem.ledger.log.erasures import Erasure
+from tandem.views.counted import counted
+from tandem.views.instant import utc_text
 
 
 def run(call: Call) -> Output:
@@ -33,6 +37,7 @@ def run(call: Call) -> Output:
         "retained": list(done.retained),
         "tables": rows,
         "discarded": list(done.discarded),
+        "expired": [_expiry(each) for each in done.expired],
         "scratch": asdict(done.scratch),
         "freed": asdict(done.freed),
     }
@@ -40,6 +45,20 @@ def run(call: Call) -> Output:
     lines = [
         *aligned([row for row in rows if any(row[name] for name in row if name != "table")]),
         *(f"discarded {table}" for table in done.discarded),
+        *(
+            f"{each.source}: {counted(each.ranges.length, 'offset')} expired as {each.name}"
+            f"{'' if each.until is None else f', with events until {utc_text(each.until)}'}"
+            for each in done.expired
+        ),
         f"freed {done.freed.files} files, {done.freed.bytes} bytes; retained publications: {numbers}",
     ]
     return Output(document, "\n".join(lines))
+
+
+def _expiry(erasure: Erasure) -> dict[str, Any]:
+    return {
+        "erasure": erasure.name,
+        "source": erasure.source,
+        "positions": erasure.ranges.to_json(),
+        "until": None if erasure.until is None else utc_text(erasure.until),
+    }

@@ -97,7 +97,7 @@ def _lines_of(file: Path) -> list[str]:
 
 
 def _plan(call: Call, tables: Tables, source: str, select: Callable[[Source], RecordSelection] | None) -> Output:
-    unfinished = [erasure.name for erasure in Erasures(tables).of(source) if erasure.stage != "erased"]
+    unfinished = [erasure.name for erasure in Erasures(tables).to_finish(source)]
     left = [f"unfinished: {', '.join(unfinished)}; `--yes` finishes {'it' if len(unfinished) == 1 else 'them'} first"]
     if select is None:
         return Output({"source": source, "unfinished": unfinished}, left[0] if unfinished else "no erasure is unfinished")
@@ -219,6 +219,8 @@ def _prove(call: Call, tables: Tables, source: str, name: str, select: Callable[
 def _proof(proof: ErasureProof, unsearched: Sequence[str]) -> list[str]:
     erasure = proof.erasure
     stage = f"erased; publication {erasure.publication}" if erasure.stage == "erased" else f"unfinished ({erasure.stage})"
+    if erasure.of_keep:
+        stage = f"{erasure.stage}, because the source keeps them no longer"
     texts = (
         f"{counted(proof.texts, 'text')} in {counted(proof.files, 'file')}: {counted(sum(proof.hits.values()), 'hit')}"
         if proof.texts

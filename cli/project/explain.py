@@ -113,6 +113,7 @@ def _logical(view: View) -> dict[str, Any]:
             "event": source.event.__name__,
             "event_time": source.event_time,
             "start": start_document(source.start),
+            "keep_s": None if source.keep is None else source.keep.total_seconds(),
         },
         "unique": {"by": identity_columns(source), "dedup_window_s": source.dedup_window.total_seconds()}
         if source.identity
@@ -246,6 +247,8 @@ def _steps(logical: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "decode", f"{decode['decoder']}: records of topic {decode['topic']} to {decode['event']}, time {decode['event_time']}"
     if decode["start"]:
         yield "", start_sentence(decode["start"])
+    if decode["keep_s"] is not None:
+        yield "", f"records stay {span(timedelta(seconds=decode['keep_s']))}, and as long as a view needs them"
     by = None if unique is None else ", ".join(unique["by"])
     yield (
         "unique",

@@ -32,6 +32,7 @@ def _source(source: Source) -> dict[str, Any]:
         "decoder": str(source.decoder),
         "identity": list(source.identity),
         "start": start_document(source.start),
+        "keep": None if source.keep is None else span(source.keep),
     }
 
 
@@ -52,7 +53,8 @@ def _lines(document: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for name, source in document["sources"].items():
         identity = f"identity {', '.join(source['identity'])}" if source["identity"] else "every record counts"
         start = f", from {source['start']['declared']} on" if source["start"] else ""
-        yield f"source {name}: topic {', '.join(source['topics'])}, {identity}{start}"
+        keep = f", records kept {source['keep']}" if source["keep"] else ""
+        yield f"source {name}: topic {', '.join(source['topics'])}, {identity}{start}{keep}"
     for name, view in document["views"].items():
         yield ""
         keep = f", kept {view['keep']}" if view["keep"] else ""

@@ -56,6 +56,13 @@ class FileRange:
     times: Times | None = None
     each: int = 1
 
+    @property
+    def partition(self) -> Partition | None:
+        """The partition of all rows; None if they may be of several."""
+        if self.topics is None or self.partitions is None or self.topics[0] != self.topics[1]:
+            return None
+        return (self.topics[0], self.partitions[0]) if self.partitions[0] == self.partitions[1] else None
+
     def within(self, *pieces: tuple[Partition, Interval]) -> int:
         """About how many of its rows are in these pieces of the log: all of them if the pieces cover the bounds."""
         offsets = sum(self.overlap(*piece) for piece in pieces)

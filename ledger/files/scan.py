@@ -147,11 +147,10 @@ def _span(path: str, group: pq.RowGroupMetaData, where: PositionColumns) -> File
 
 def inside(span: FileRange, ranges: Ranges) -> bool:
     """Whether all rows of the file or row group are certainly in the ranges."""
-    if span.topics is None or span.partitions is None or span.topics[0] != span.topics[1]:
-        return False
-    if span.partitions[0] != span.partitions[1]:
-        return False
-    partition, (low, high) = (span.topics[0], span.partitions[0]), span.offsets
+    low, high = span.offsets
     return any(
-        start <= low and high <= end for other, intervals in ranges.intervals if other == partition for start, end in intervals
+        start <= low and high <= end
+        for partition, intervals in ranges.intervals
+        if partition == span.partition
+        for start, end in intervals
     )

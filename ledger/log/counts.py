@@ -26,7 +26,8 @@ class Counts:
         further: events, duplicates and events rejected alone that are not the first of their record; only lists have them.
         skipped: records before the source's start, and tombstones, where the source skips them.
         rejected_events: of the quarantined, the events of lists that are rejected alone.
-        erased: records that `tandem forget` has erased: neither event nor reject, and no hole.
+        erased: records that `tandem forget` has erased, and offsets of which the source keeps no records: neither event nor
+            reject, and no hole.
     """
 
     events: int = 0

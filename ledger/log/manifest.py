@@ -8,6 +8,7 @@ intervals: each is a range of one partition. Its records are in one Parquet file
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Annotated, Final, Literal
 
@@ -74,7 +75,10 @@ class ExportedGap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Exported(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The exported log of a source; `rows` is the number of all records, `erased` the offsets whose records were erased."""
+    """The exported log of a source; `rows` is the number of all records, `erased` the offsets whose records were erased.
+
+    If some of these are of records that the source keeps no longer, `until` is the greatest event time of them.
+    """
 
     topics: tuple[ExportedTopic, ...]
     covered: dict[str, dict[str, list[tuple[int, int]]]]
@@ -82,6 +86,7 @@ class Exported(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     gaps: tuple[ExportedGap, ...]
     stretches: tuple[ExportedRange, ...]
     erased: dict[str, dict[str, list[tuple[int, int]]]] = {}
+    until: Annotated[datetime, Meta(tz=True)] | None = None
 
     @property
     def ranges(self) -> Ranges:

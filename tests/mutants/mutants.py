@@ -245,6 +245,20 @@ MUTANTS = (
         NAMED,
     ),
     Mutant(
+        "needed-record-expired",
+        "maintenance expires records whose windows have not left, because it asks only for the records' own timestamps",
+        "*staying_files(events, first)]",
+        "*staying_files([], first)]",
+        "test_records_leave_with_the_windows_and_answers_stay",
+    ),
+    Mutant(
+        "windows-shrunk",
+        "a view is folded from the part of its events that has not expired",
+        '    if until is None or step.kind == "incremental" or not maxima:\n',
+        '    if until is None or step.kind == "full" or not maxima:\n',
+        "test_no_definition_counts_windows_of_which_records_are_gone",
+    ),
+    Mutant(
         "shared-version-expired",
         "maintenance expires a batch version that another view uses, because it checks only the view that created the table",
         "        if live.address(tables, name) == address",
@@ -569,8 +583,8 @@ MUTANTS = (
     Mutant(
         "two-topics-counted-whole",
         "a file with records of two topics counts with all its rows, although only one topic is requested",
-        "span.topics[0] != span.topics[1]:",
-        "span.topics[1] != span.topics[1]:",
+        "self.topics[0] != self.topics[1]:",
+        "self.topics[1] != self.topics[1]:",
         "test_all_rows_of_a_file_inside_are_of_one_partition_and_interval",
     ),
     Mutant(

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from tandem.ledger.publish.batch_parts import BatchPart, BatchView
 from tandem.views.errors import DefinitionError
 from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.instant import microseconds
+from tandem.views.source.source import APPEND_TIME
 from tandem.views.source.watermark import Newest
 from tandem.views.view import bind, first_window
 
@@ -22,6 +24,15 @@ NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
 class Ping(Event):
     at: datetime
+
+
+class Named(Event):
+    id: str
+    at: datetime
+
+
+def as_they_are(events: pa.Table) -> pa.Table:
+    return events
 
 
 PINGS = Source(topic="pings", event=Ping, event_time="at")
@@ -87,3 +98,25 @@ def test_the_bounds_of_what_left_say_what_is_still_stored() -> None:
     assert replace(base, parts=(BatchPart(4, 5, LOG_START),)).with_gone(NOON, rebuilt).first_window == NOON + 2 * hour
     assert BatchView.from_json(rebuilt.to_json()) == rebuilt
     assert "gone" not in str(base.to_json())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"keep": timedelta(0)}, "keep .* is not a positive timedelta"),
+        ({"keep": 90}, "keep 90 is not a positive timedelta"),
+        ({"identity": ("id",), "identity_spans": "any_time"}, "may be a duplicate of each earlier record, so all records stay"),
+        ({"identity": ("id",), "event_time": APPEND_TIME}, "needs an identity that spans one event time"),
+        ({"prepare": as_they_are}, "prepare as_they_are may change it, so all records stay"),
+    ],
+)
+def test_sources_whose_old_records_may_count_in_new_windows_keep_them_all(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(DefinitionError, match=message):
+        Source(**{"topic": "pings", "event": Named, "event_time": "at", "keep": timedelta(days=90), **changes})
+
+
+def test_each_view_of_a_source_that_keeps_records_for_some_time_keeps_windows_for_some_time() -> None:
+    source = replace(PINGS, keep=timedelta(days=90), name="pings")
+    assert fingerprint(replace(HOURLY, source=source)) == fingerprint(replace(HOURLY, source=replace(source, keep=None)))
+    with pytest.raises(DefinitionError, match="view 'hourly' has no keep, so it needs all records, but source pings keeps them"):
+        bind(replace(HOURLY, source=source, keep=None))

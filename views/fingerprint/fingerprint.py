@@ -37,7 +37,7 @@ DERIVED_VERSION: Final = 2
 
 _DERIVED: Final = {"version": Meaning("derived version", DERIVED_VERSION, str(DERIVED_VERSION))}
 
-LABELS: Final = ("topic", "lateness", "idle", "clock_skew", "dedup_window", "key", "compacted")
+LABELS: Final = ("topic", "lateness", "idle", "clock_skew", "dedup_window", "key", "compacted", "keep")
 """The parameters of a source that change no number."""
 
 _CALLED_OF_MEASURES: Final = (

@@ -11,6 +11,7 @@ from typing import Final, Literal, get_args
 import pyarrow as pa
 
 from tandem.views.errors import DefinitionError, listed
+from tandem.views.keep import check_keep
 from tandem.views.source.decoder import Decoder, check_decoder, defined_by_name, record_parameters
 from tandem.views.source.event import TIMESTAMP, Event, event_fields, event_schema
 from tandem.views.source.fields.event_time import EVENT_TIME_COLUMN, time_path
@@ -118,6 +119,8 @@ class Source:
     * `start`: where the log starts for this source: a time, "now", or the first offsets by partition, {0: 1200}, of several
       topics by topic and partition. Records before it may be archived, and never count. `apply` turns a time into offsets once:
       of each partition the first record with a timestamp at or after it. The default is the first record.
+    * `keep`: how long archive, events and quarantine keep records. `maintain` removes a file once all of its records are that
+      much older than the newest one, and all windows of its events have left every view. So every view needs a `keep`, too.
     * `key`: an expression over the event's fields. Its text is the Kafka key of the records that `tandem feed`, `tandem
       generate` and `tandem serve` write, so events with equal keys are in one partition, in order. Without it Kafka chooses
       the partition.
@@ -198,6 +201,7 @@ class Source:
     identity_spans: IdentitySpan = "event_time"
     start: DeclaredStart | StartPositions | None = None
     history_until: datetime | None = None
+    keep: timedelta | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -232,6 +236,7 @@ class Source:
         self._check_fields()
         self._check_unnest()
         self._check_times()
+        check_keep(self)
 
     @property
     def topics(self) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """Compaction rewrites whole files, once, in the order of the log, and never across a file that stays."""
 
+from datetime import UTC, datetime, timedelta
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +11,7 @@ from tandem.ledger.log.positions import Position
 from tandem.views.source.offset_ranges import EMPTY
 
 SIZES = st.sampled_from([1, 10, 49, 50, 100])
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PLACES = (("A", 0), ("A", 1))
 
 
@@ -20,18 +23,31 @@ def tables(draw: st.DrawFn) -> tuple[list[FileRange], Position]:
     for number in range(draw(st.integers(0, 12))):
         to = at + draw(st.integers(1, 9))
         mixed = draw(st.booleans())
+        times = NOON + timedelta(hours=at), NOON + timedelta(hours=to)
         found += [
-            FileRange(f"{number}{partitions}", (to - at) << mixed, ("A", "A"), partitions, (at, to), draw(SIZES))
+            FileRange(
+                f"{number}{partitions}",
+                (to - at) << mixed,
+                ("A", "A"),
+                partitions,
+                (at, to),
+                draw(SIZES),
+                draw(st.sampled_from((times, None))),
+            )
             for partitions in ([(0, 1)] if mixed else [(0, 0), (1, 1)])
         ]
         at = to
     return draw(st.permutations(found)), Position.of(dict.fromkeys(PLACES, at))
 
 
-@given(tables())
-def test_every_row_of_the_old_files_is_in_one_new_file(table: tuple[list[FileRange], Position]) -> None:
+@given(tables(), st.sampled_from((timedelta.max, timedelta(hours=5), timedelta(hours=20))))
+def test_every_row_of_the_old_files_is_in_one_new_file(table: tuple[list[FileRange], Position], span: timedelta) -> None:
     files, end = table
-    found = plan(files, end, file_bytes=100)
+    found = plan(files, end, file_bytes=100, span=span)
+    by_path = {file.path: file.times or () for file in files}
+    for part in found.slices:
+        times = [time for path in part.files for time in by_path[path]]
+        assert len(part.files) == 1 or not times or max(times) - min(times) <= span
     old = [file for file in files if file.path in found.old]
     assert all(2 * file.size < 100 for file in old)
     covered = EMPTY.union(*(part.ranges for part in found.slices))  # union refuses an offset that is in two

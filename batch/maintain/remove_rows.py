@@ -13,6 +13,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location, opened
 from tandem.ledger.files.file_ranges import EVENTS, RECORDS, PositionColumns, file_ranges
 from tandem.ledger.files.rows_at import may_hold, rows_at
+from tandem.ledger.files.scan import inside
 from tandem.views.source.offset_ranges import Ranges
 
 _STATISTICS: Final = "delta.dataSkippingStatsColumns"
@@ -46,7 +47,10 @@ def remove_rows(tables: Tables, address: str, where: PositionColumns, erased: Ra
     written: list[Written] = []
     removed = 0
     for file in file_ranges(handle, where):
-        if may_hold(file, erased) and (rows := _count_rows(place, file.path, where, erased)):
+        if inside(file, erased):
+            removed += file.rows
+            old.append(file.path)
+        elif may_hold(file, erased) and (rows := _count_rows(place, file.path, where, erased)):
             removed += rows
             old.append(file.path)
             written += _without(place, file.path, where, erased, schema=schema, bounded=bounded)
