@@ -141,6 +141,8 @@ class AdoptPlan:
         rejects: of the sampled rows, by reason.
         compared: the number of events of the table on these days that were compared by identity, at most COMPARED.
         refusal: why `adopt` would refuse now.
+        read: the bytes of the files.
+        written: about how many bytes the rows have as records, before compression, by the sampled ones.
     """
 
     version: str
@@ -154,6 +156,8 @@ class AdoptPlan:
     rejects: Mapping[str, int] = field(default_factory=dict, hash=False)
     compared: int = 0
     refusal: str | None = None
+    read: int = 0
+    written: int = 0
 
 
 Read = Callable[[HistoryTable, list[str]], MappedRows]
@@ -184,7 +188,8 @@ def plan(batch: BatchRun, source: Source, request: AdoptRequest, *, read: Read |
         if firsts:
             late = late or _displacement(source, rows, row_ends(adoptions, request), firsts)
         counts = rows.by_day(LogSide(source.history_until, firsts))
-        decoded = decode(source, to_records(task, 0, 0, sampled := rows.first(SAMPLE)))
+        sampled = to_records(task, 0, 0, rows.first(SAMPLE))
+        decoded = decode(source, sampled)
         by_day = Counter[date]()
         for (day, _), number in counts.items():
             by_day[day] += number
@@ -206,6 +211,8 @@ def plan(batch: BatchRun, source: Source, request: AdoptRequest, *, read: Read |
         Counter(decoded.rejects["reason"].to_pylist()),
         0 if events is None else events.num_rows,
         late,
+        table.size(files),
+        sampled.nbytes * by_day.total() // max(1, sampled.num_rows),
     )
 
 

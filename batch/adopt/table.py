@@ -77,6 +77,10 @@ class HistoryTable:
             )
         return sorted(self.files.keys() - before.keys())
 
+    def size(self, files: Sequence[str]) -> int:
+        """The bytes of these files."""
+        return sum(int(self.files[name].partition(" ")[0]) for name in files)
+
     def rows(self, session: SparkSession, files: Sequence[str]) -> DataFrame:
         """The rows of these files, with the path of a row's file as `_file`."""
         reader = session.read.format(self.kind).option("basePath", str(self.path))

@@ -93,6 +93,8 @@ def _document(source: str, planned: AdoptPlan) -> dict[str, Any]:
         "rejects": dict(planned.rejects),
         "compared": planned.compared,
         "refusal": planned.refusal,
+        "read_bytes": planned.read,
+        "written_bytes": planned.written,
     }
 
 
@@ -100,6 +102,8 @@ def plan_lines(source: str, planned: AdoptPlan) -> Iterator[str]:
     """The plan of an adoption as text."""
     version = f" of version {planned.version}" if planned.version else ""
     yield f"{source}: {counted(planned.files, 'new file')}{version} with {counted(planned.rows, 'row')}"
+    if planned.files:
+        yield f"cost: {counted(planned.read, 'byte')} to read, about {planned.written} to write as records before compression"
     yield f"seam: {planned.seam}"
     compared = any(side.twice is not None for side in planned.days)
     names = ["table", "log", *(["twice", "both"] if compared else [])]

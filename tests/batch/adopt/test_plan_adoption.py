@@ -93,6 +93,9 @@ def test_without_an_archive_the_table_alone_is_counted(shop: Shop, tmp_path: Pat
     assert result.days == (SeamDay(FIRST, 208, None, 1, None), SeamDay(SECOND, 44, None, 0, None))
     assert (result.log, result.others, result.compared, result.refusal) == (None, 0, 251, None)
     assert not file_times(shop)
+    assert result.read == sum(file.stat().st_size for file in lake.iterdir())
+    values = [json.dumps({**sale(number), "at": str(sale(number)["at"])}) for number in range(250)]
+    assert sum(map(len, values)) < result.written < 4 * sum(map(len, values))
 
 
 def test_rows_on_the_log_side_of_a_declared_time_are_counted(shop: Shop, tmp_path: Path) -> None:
