@@ -20,7 +20,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from tandem.ledger.hot.chain import HotCommits, counting
-from tandem.ledger.log.positions import Position
+from tandem.ledger.log.positions import Position, distance
 from tandem.ledger.publish import publications
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.standing import StandingReleases
@@ -29,6 +29,7 @@ from tandem.serving.memory.answers import Answers
 from tandem.serving.memory.cached_view import SECONDS, CachedView, OutgrowsMemory, ViewOrigin, followed, without_hot, without_rows
 from tandem.serving.memory.differences import differences
 from tandem.serving.memory.finals import finals
+from tandem.serving.memory.pace import Pace, parse_when
 from tandem.serving.memory.store import InMemory, Pinned, Store
 from tandem.serving.read.outcome import Absent, ReadFailed, Value, answered
 from tandem.serving.read.outputs import check_output, envelopes
@@ -44,6 +45,8 @@ from tandem.views.view import View
 EVERYTHING: Final = RowsWanted()
 NO_WATERMARK: Final = -(2**63)
 """A token's number for a watermark before every event."""
+Sight = tuple[View, InMemory]
+"""A view as a snapshot has it."""
 HEARTBEAT_S: Final = SECONDS / 3
 """After so long without an update a reader gets one without rows, if its token can move on."""
 
@@ -148,46 +151,79 @@ class ViewFollower:
     only: RowFilter
     output: str
     late: str
+    pace: Pace
     _before: CachedView
+    _newest: Sight
     _known: tuple[str, CachedView] | None = None
     _watermark: int | None = None
     _first: bool = False
 
     @property
     def quick(self) -> bool:
-        """Whether the next look compares only what steps have changed: it computes no condition and reads not all rows."""
-        return self.only.condition is None and self.output != "append" and not self._first
+        """Whether the next look compares only what one step has changed: it computes no condition and reads not all rows."""
+        simple = self.only.condition is None and self.output != "append" and self.pace.when.unit == "commit"
+        return simple and not self._first
+
+    @property
+    def wait_s(self) -> float | None:
+        """Seconds until a step is due, if no snapshot comes; None if none will be."""
+        return None if self._newest[1].answers.held is self._before else self.pace.wait_s
 
     def look(self, pinned: Pinned, *, always: bool = False) -> Changes | None:
-        """The changes up to a snapshot since the last call, None if there are none. Raises TokenGone, ReadFailed, Unreadable.
+        """The changes since the last call that are due, None if none are. Raises TokenGone, ReadFailed, Unreadable.
 
-        With `always` an update without rows moves the token of a reader on, for whom nothing has changed for long: an old token
-        expires.
+        They are those up to the snapshot, or to the one of the last call if they were due before this one. With `always` an
+        update without rows moves the token of a reader on, for whom nothing has changed for long: an old token expires.
         """
-        view, memory = _memory(self.store, pinned, self.name)
-        held, before, was = memory.answers.held, self._before, self._watermark
-        if held.batch.fingerprint != before.batch.fingerprint:
-            number = memory.provenance.publication
-            raise TokenGone(f"view {self.name!r} has another meaning since publication {number}; scan it again")
-        now = later(was, memory.answers.watermark) if self.output == "append" else None
-        moved = always and (self._known is None or self._known[1] is not held)
-        if held is before and was == now and not moved:
+        past, newest = self._newest, _memory(self.store, pinned, self.name)
+        answers, provenance = newest[1].answers, newest[1].provenance
+        if answers.held.batch.fingerprint != self._before.batch.fingerprint:
+            raise TokenGone(f"view {self.name!r} has another meaning since publication {provenance.publication}; scan it again")
+        self._newest = newest
+        self.pace.hear(provenance.newest)
+        counts = distance(self._before.end, answers.held.end)
+        due = "newest" if self._first else self.pace.ready(provenance.newest, counts)
+        update = None if due is None else self._step(past if due == "past" else newest, always=always)
+        if self.pace.due is None and self.pace.when.unit != "commit":
+            if self._lacks(newest):
+                self.pace.begin()
+            elif update is None:
+                update = self._step(newest, always=always)
+        return update
+
+    def _lacks(self, newest: Sight) -> bool:
+        """Whether the reader has to wait for a step: it lacks rows, or records where these are counted."""
+        by_rows = self.pace.when.unit == "delay"
+        return not self._compare(newest).empty if by_rows else newest[1].answers.held is not self._before
+
+    def _step(self, to: Sight, *, always: bool) -> Changes | None:
+        state, mark = to[1].answers.held, self._mark(to)
+        moved = always and (self._known is None or self._known[1] is not state)
+        if state is self._before and self._watermark == mark and not moved:
             return None
-        first, self._first, self._before, self._watermark = self._first, False, held, now
-        token = str(replace(token_of(held), watermark=_number(now) if self.output == "append" else None))
-        if self.output == "append":
-            answers = replace(memory.answers, watermark=now)
-            found = finals(before, held, was, now, self.only)
-            late = self._answer(view, memory, answers, found.late)
-            rows = self._answer(view, memory, answers, found.rows)
-            dropped = late.total if self.late == "drop" else None
-            past = found.gone if dropped is None else found.gone.slice(0, 0)
-            update = Changes(rows, past, token, past, late if dropped is None else dropped + found.gone.num_rows, first)
-        else:
-            each = differences(before, held, self.only)
-            rows = self._answer(view, memory, memory.answers, each.changed)
-            update = Changes(rows, each.gone, token, self.only.columns(each.before), first=first)
+        update = self._compare(to)
+        self._first, self._before, self._watermark = False, state, mark
         return None if update.empty and not moved else update
+
+    def _mark(self, to: Sight) -> int | None:
+        """The watermark of the final rows that the reader has after a step."""
+        return later(self._watermark, to[1].answers.watermark) if self.output == "append" else None
+
+    def _compare(self, to: Sight) -> Changes:
+        """What the reader lacks of a snapshot."""
+        view, memory = to
+        before, after, first, mark = self._before, memory.answers.held, self._first, self._mark(to)
+        token = str(replace(token_of(after), watermark=_number(mark) if self.output == "append" else None))
+        if self.output == "append":
+            answers = replace(memory.answers, watermark=mark)
+            lacks = finals(before, after, self._watermark, mark, self.only)
+            late, rows = (self._answer(view, memory, answers, part) for part in (lacks.late, lacks.rows))
+            dropped = late.total if self.late == "drop" else None
+            past = lacks.gone if dropped is None else lacks.gone.slice(0, 0)
+            return Changes(rows, past, token, past, late if dropped is None else dropped + lacks.gone.num_rows, first)
+        each = differences(before, after, self.only)
+        rows = self._answer(view, memory, memory.answers, each.changed)
+        return Changes(rows, each.gone, token, self.only.columns(each.before), first=first)
 
     def _answer(self, view: View, memory: InMemory, answers: Answers, rows: pa.Table) -> Value | Absent:
         labelled = answers.labelled([rows])
@@ -214,20 +250,24 @@ def watch(store: Store, pinned: Pinned, name: str, since: ChangesToken | None, w
 
     Raises TokenGone, UnknownView, BadSelection, ReadFailed, Unreadable.
     """
-    view, memory = _memory(store, pinned, name)
+    newest = view, memory = _memory(store, pinned, name)
     held = memory.answers.held
     check_output(view, wanted.output, wanted.late)
-    reader = partial(ViewFollower, store, name, row_filter(view, wanted), wanted.output, wanted.late)
+    pace = Pace(parse_when(wanted.when, bounded=wanted.simple), store.recent.clock)
+    pace.hear(memory.provenance.newest)
+    if pace.when.unit == "every":
+        pace.begin()
+    follower = partial(ViewFollower, store, name, row_filter(view, wanted), wanted.output, wanted.late, pace)
     if since is None:
         begins = wanted.output != "update"
-        return reader(without_rows(held) if begins else held, _first=begins)
+        return follower(without_rows(held) if begins else held, newest, _first=begins)
     if wanted.output == "append" and since.watermark is None:
         raise BadSelection(
             "output append continues from a token of this output; leave the token out to begin with all final rows"
         )
     known = _at(store, view, held, since)
     was = None if wanted.output != "append" or since.watermark == NO_WATERMARK else since.watermark
-    return reader(known, (str(since), known), was)
+    return follower(known, newest, (str(since), known), was)
 
 
 def changes(store: Store, name: str, since: ChangesToken | None, wanted: RowsWanted = EVERYTHING) -> Iterator[Changes]:
@@ -248,7 +288,8 @@ def _changes_since(store: Store, pinned: Pinned, watching: ViewFollower) -> Iter
                 watching.sent(found)
                 yield found
                 sent = clock()
-            newer = store.after(pinned, HEARTBEAT_S)
+            wait_s = watching.wait_s
+            newer = store.after(pinned, HEARTBEAT_S if wait_s is None else min(HEARTBEAT_S, wait_s))
             if newer is None:
                 return
             pinned = newer
@@ -256,7 +297,7 @@ def _changes_since(store: Store, pinned: Pinned, watching: ViewFollower) -> Iter
         watching.keep()
 
 
-def _memory(store: Store, pinned: Pinned, name: str) -> tuple[View, InMemory]:
+def _memory(store: Store, pinned: Pinned, name: str) -> Sight:
     view = pinned.view(name)
     memory = store.in_memory(pinned, view)
     while memory is None:

@@ -204,18 +204,20 @@ class Client:
         measures: Sequence[str] = (),
         output: Output = "update",
         late: Late = "send",
+        when: str = "commit",
         release: int | None = None,
     ) -> Iterator[ServerChanges]:
         """Rows as they change, from a token or from now on, while the server is there.
 
-        `where` and `keys` choose rows: a row that leaves them is in `gone`. `output` and `late` are as in
+        `where` and `keys` choose rows: a row that leaves them is in `gone`. `output`, `late` and `when` are as in
         `PublishedView.changes`: with `append` an update has `late`, with `changes` it has `changes`. Raises Refused (410) once
         the token has expired: read all rows again, or begin these outputs without a token; and httpx.HTTPError if the
         connection breaks: continue from the last token.
         """
         asked = _parameters(keys, {"measures": measures}) | _options(release=release)
-        named = (("since", since, None), ("where", where, None), ("output", output, "update"), ("late", late, "send"))
-        asked |= {name: value for name, value, default in named if value is not None and value != default}
+        usual = {"output": "update", "late": "send", "when": "commit"}
+        sends = {"since": since, "where": where, "output": output, "late": late, "when": when}
+        asked |= {name: value for name, value in sends.items() if value is not None and value != usual.get(name)}
         with self.http.stream("GET", f"/views/{quote(view, safe='')}/changes", params=asked) as answer:
             if answer.status_code != httpx.codes.OK:
                 answer.read()

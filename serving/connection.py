@@ -237,6 +237,7 @@ class PublishedView:
         measures: Sequence[str] | None = None,
         output: str = "update",
         late: str = "send",
+        when: str = "commit",
     ) -> Iterator[Changes]:
         """Rows as they change from snapshot to snapshot, from a token or from now on; waits until the connection is closed.
 
@@ -250,10 +251,14 @@ class PublishedView:
           with `late="drop"`. Without a token it begins with all final rows.
         * `changes`: as update, with `envelopes()` of each row before and after. Without a token it begins with all rows.
 
+        `when` says after which commits an update comes: `commit`, each; `every:10s`, whenever the log's time passes a multiple of
+        this; `delay:10s`, this long after the first change that the reader lacks; `count:100`, after at least this many records.
+        The log's time is that of the newest record's append, and continues by the clock of this process while none comes.
+
         Raises TokenGone, BadSelection, and ReadFailed if nothing can be read; continue from the last token then.
         """
         token = None if since is None else ChangesToken.parse(since)
-        wanted = RowsWanted(keys or {}, where, measures, output=output, late=late)
+        wanted = RowsWanted(keys or {}, where, measures, output=output, late=late, when=when)
         return changes(self.connection.store, self.name, token, wanted)
 
     def at(self, *, publication: int) -> ViewAt:

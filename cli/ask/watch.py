@@ -51,6 +51,14 @@ def run(
     late: Annotated[
         Late, typer.Option(help="With `--output append`: print a row that changes after it was final, or only count it.")
     ] = "send",
+    when: Annotated[
+        str,
+        typer.Option(
+            metavar="WHEN",
+            help="After which commits to print: `commit`, each; `every:10s` of the log's time; `delay:10s` after the first "
+            "change; `count:100` records.",
+        ),
+    ] = "commit",
     release: ReleaseOption = None,
 ) -> None:
     """Print the rows of a view that changed since the last update, at every commit and publication, until Ctrl-C.
@@ -64,6 +72,9 @@ def run(
     With `--output append` a changed row of a window that was final before is `~`, and with `--late drop` a line counts them. With
     `--output changes` each line is a document with `op` (c, u, d, or r for the rows at the beginning), `before` and `after`. Both
     begin with the rows that are there, unless `--since` is given.
+
+    With `--when` an update has several commits, each row once. `every` and `delay` go by the time at which the log received its
+    newest counted record, and while no record comes by the clock of this process.
 
     With `--json` each update is one line with all three. An update may be a token alone, while no row changes. A token expires
     when the tables no longer keep its snapshot; then `query` returns all rows.
@@ -81,7 +92,8 @@ def run(
         Thread(target=end, daemon=True).start()
         keys = parse_keys(connection.pinned().view(view), key or [])
         columns = None if measures is None else measures.split(",")
-        for found in watched.changes(since, keys=keys, where=where, measures=columns, output=output, late=late):
+        updates = watched.changes(since, keys=keys, where=where, measures=columns, output=output, late=late, when=when)
+        for found in updates:
             for line in [_document(found, output)] if call.json else _lines(found, output):
                 sys.stdout.write(f"{line}\n")
             sys.stdout.flush()

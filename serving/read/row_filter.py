@@ -58,7 +58,8 @@ class RowsWanted:
     """The rows that a reader of changes wants: these values of keys, those for which `where` is true, these measures.
 
     A stranger's `where` has to be `simple` (tandem.serving.read.simple_conditions). `output` says which changes of them are sent,
-    and `late` whether those of rows that an append-only reader has are (tandem.serving.read.outputs).
+    and `late` whether those of rows that an append-only reader has are (tandem.serving.read.outputs). `when` says after which
+    commits (tandem.serving.memory.pace).
     """
 
     keys: Mapping[str, object] = field(default_factory=dict)
@@ -67,6 +68,7 @@ class RowsWanted:
     simple: bool = False
     output: str = "update"
     late: str = "send"
+    when: str = "commit"
 
 
 def row_filter(view: View, wanted: RowsWanted) -> RowFilter:

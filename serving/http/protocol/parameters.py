@@ -105,6 +105,18 @@ LateRows = Annotated[
     Late, Query(description="With `output=append`: send the later changes of rows, or `drop` them and send their number.")
 ]
 
+WhenSent = Annotated[
+    str,
+    Query(
+        alias="when",
+        description="After which commits to send an event: `commit`, each; `every:10s`, when the log's time passes a multiple of "
+        "this; `delay:10s`, this long after the first change; `count:100`, after this many records, or after 60 s. `every` and "
+        "`delay` are of at most 60 s.",
+        examples=["every:10s"],
+        max_length=20,
+    ),
+]
+
 Escaped = Annotated[
     bool,
     Query(

@@ -24,6 +24,7 @@ from tandem.serving.http.protocol.parameters import (
     Release,
     Since,
     View,
+    WhenSent,
     Where,
     key_texts,
 )
@@ -69,6 +70,7 @@ async def changes(
     measures: Measures = None,
     output: OutputName = "update",
     late: LateRows = "send",
+    when: WhenSent = "commit",
     release: Release = None,
     last_event_id: Annotated[str | None, Header(description="As `since`; sent by an EventSource when it reconnects.")] = None,
 ) -> StreamingResponse:
@@ -97,7 +99,8 @@ async def changes(
     def seen(cache: AnswerCache) -> tuple[Store, Pinned, RowsWanted, str | None]:
         of = view_for(cache.views(), view, principal)
         keys = restricted(of, principal, parse_keys(of, key_texts(request.query_params.multi_items(), null)))
-        wanted = RowsWanted(keys, where, parse_measures(of, measures), simple=True, output=output, late=late)
+        columns = parse_measures(of, measures)
+        wanted = RowsWanted(keys, where, columns, simple=True, output=output, late=late, when=when)
         return cache.store, cache.live(), wanted, zone_name(of)
 
     store, pinned, wanted, zone = await lane.ask(seen, by=who)
@@ -168,7 +171,8 @@ async def _events(
                 finally:
                     server.unread.give_back(who, size)
                 sent = server.clock()
-            if not await lane.another(before, seconds=server.settings.wait_s):
+            wait_s, most = watching.wait_s, server.settings.wait_s
+            if not await lane.another(before, seconds=most if wait_s is None else min(most, wait_s)):
                 yield b": still here\n\n"
     except TandemError as error:
         yield _over(_GONE if bound else str(error))

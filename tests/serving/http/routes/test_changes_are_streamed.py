@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from types import FrameType
 from typing import Any
 
@@ -174,9 +175,34 @@ def test_outputs_over_http_are_those_of_a_program(minutes: World, output: Any, l
             last = update.token
 
 
+def test_a_step_of_several_commits_is_one_event_with_each_row_once(minutes: World) -> None:
+    served = Served(minutes)
+    with serving(served) as address, clients.client(address, served.token("reader")) as asked:
+        updates = asked.changes("minutes", output="changes", when="count:3")
+        rows = next(updates).changes
+        for number in range(3):
+            more(minutes, hit("/b", number))
+        (change,) = next(updates).changes
+        assert (len(rows), change["op"], change["before"]["n"], change["after"]["n"]) == (3, "u", 1, 4)
+        late = asked.changes("minutes", output="append", late="drop", when="every:60s")
+        next(late)
+        minutes.appended += timedelta(minutes=1)
+        more(minutes, hit("/a", 1, minute=45))
+        minutes.append(0, hit("/a", 1, minute=45))
+        minutes.appended += timedelta(minutes=1)
+        more(minutes, hit("/a", 1, minute=45))
+        assert [row["n"] for row in next(late).rows] == [2]
+
+
 @pytest.mark.parametrize(
     ("view", "asked", "refusal"),
     [
+        (
+            "minutes",
+            {"when": "every:2h"},
+            "when=every:2h waits for too long: a server keeps what a reader lacks for at most 60 s",
+        ),
+        ("minutes", {"when": "often"}, "invalid when=often; write commit, every:10s, delay:10s or count:100"),
         ("ever", {"output": "append"}, "rows of view 'ever' are of all time; use update or changes"),
         ("minutes", {"output": "update", "late": "drop"}, "late=drop is for the output append; output 'update' has no late rows"),
         ("minutes", {"output": "complete"}, "output"),
