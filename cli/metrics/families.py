@@ -37,6 +37,7 @@ class Family:
 
 
 _SOURCE: Final = ("source",)
+_SINK: Final = ("sink",)
 _AUDITED: Final = ("view", "measure")
 _RUN: Final = ("source", "kind")
 _TABLE: Final = ("kind", "name")
@@ -139,6 +140,62 @@ FAMILIES: Final = (
         ("source",),
         "Rows of the live release's hot tail that differed from the commits that followed, since that tail began; it must be 0.",
         samples.of_hot_tails(lambda hot: hot["mismatched"]),
+    ),
+    Family(
+        "tandem_sink_running",
+        "gauge",
+        _SINK,
+        "1 if a process runs the sink and has not failed since its last step, 0 if not; missing if none ever ran it here.",
+        samples.of_sinks(lambda sink: sink["state"] == "running"),
+    ),
+    Family(
+        "tandem_sink_lag_offsets",
+        "gauge",
+        _SINK,
+        "Offsets that answers count and the token of the target does not; missing without a token.",
+        samples.of_sinks(lambda sink: sink["lag"]),
+    ),
+    Family(
+        "tandem_sink_lag_seconds",
+        "gauge",
+        _SINK,
+        "Seconds since the target was last seen to be the view; 0 if it is now, missing if it never was.",
+        samples.of_sinks(lambda sink: sink["lag_s"]),
+    ),
+    Family(
+        "tandem_sink_steps_total",
+        "counter",
+        _SINK,
+        "Steps of the target since the process of the sink began.",
+        samples.of_sinks(lambda sink: sink["steps"]),
+    ),
+    Family(
+        "tandem_sink_rows_total",
+        "counter",
+        _SINK,
+        "Rows that these steps wrote.",
+        samples.of_sinks(lambda sink: sink["rows"]),
+    ),
+    Family(
+        "tandem_sink_gone_rows_total",
+        "counter",
+        _SINK,
+        "Rows that these steps deleted.",
+        samples.of_sinks(lambda sink: sink["gone"]),
+    ),
+    Family(
+        "tandem_sink_comparisons_total",
+        "counter",
+        _SINK,
+        "Steps that compared all rows, because the token was lost, had expired or was of other rows.",
+        samples.of_sinks(lambda sink: sink["comparisons"]),
+    ),
+    Family(
+        "tandem_sink_errors_total",
+        "counter",
+        _SINK,
+        "Attempts that ended with an error since the process of the sink began.",
+        samples.of_sinks(lambda sink: sink["errors"]),
     ),
     Family(
         "tandem_newest_event_age_seconds",

@@ -107,6 +107,11 @@ def of_views(read: Callable[[Mapping[str, Any]], float | None]) -> Samples:
     return lambda seen: _known(((name,), read(view)) for name, view in seen.status["views"].items())
 
 
+def of_sinks(read: Callable[[Mapping[str, Any]], float | None]) -> Samples:
+    """A value of each sink that has run here, left out where it is null."""
+    return lambda project: _known(((sink["sink"],), read(sink)) for sink in project.status["sinks"])
+
+
 def of_hot_tails(read: Callable[[Mapping[str, Any]], float]) -> Samples:
     """A value of each hot tail in the status document; none for a source without one."""
     return of_sources(lambda source: None if source["hot"] is None else read(source["hot"]))

@@ -21,10 +21,10 @@ from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.serving.connection import EVERY_S, Connection
 from tandem.serving.memory.store import Store
-from tandem.serving.sinks.definition import rows_of
-from tandem.serving.sinks.follow import SinkStep, follow, token_of_target
+from tandem.serving.sinks.follow import SinkStep, token_of_target
 from tandem.serving.sinks.run import SinkRunner, fingerprint
 from tandem.serving.sinks.target import SinkInProject
+from tandem.serving.status.sink_report import forget_others
 from tandem.views.errors import DefinitionError, TandemError, listed
 
 POLLS: Final = "publications and commits"
@@ -64,7 +64,8 @@ def run(
         with signals.stopping() as stop:
 
             def end() -> None:
-                stop.wait()
+                while not stop.wait(EVERY_S):
+                    runner.compare()
                 connection.close()
 
             Thread(target=end, daemon=True).start()
@@ -81,14 +82,15 @@ def _connection(settings: Settings) -> Connection:
 def _run_once(runner: SinkRunner, defined: SinkInProject) -> Output:
     sink = defined.sink
     with runner.target(defined) as target:
-        view = runner.connection.view(sink.view.name)
+        runner.connection.pinned()
         # A closed connection has one snapshot, and its changes end there.
         runner.connection.close()
-        steps = list(follow(view, target, rows_of(sink)))
+        steps = list(runner.write(defined, target))
+        runner.compare()
         token = token_of_target(target)
     document = {
         "sink": sink.name,
-        "view": view.name,
+        "view": sink.view.name,
         "rows": sum(step.rows for step in steps),
         "gone": sum(step.gone for step in steps),
         "compared": any(step.compared for step in steps),
@@ -110,7 +112,9 @@ def _run_all(call: Call, settings: Settings, sinks: Collection[SinkInProject]) -
         signals.stopping() as stop,
         closing(_connection(settings)) as connection,
     ):
-        threads = SinkRunner(connection).keep(sinks, stop, log)
+        forget_others(settings.folder, frozenset(defined.sink.name for defined in sinks))
+        runner = SinkRunner(connection)
+        threads = runner.keep(sinks, stop, log)
         if heart is not None:
             heart.beat()
             heart.begins(0, POLLS)
@@ -119,6 +123,7 @@ def _run_all(call: Call, settings: Settings, sinks: Collection[SinkInProject]) -
         try:
             while not stop.wait(EVERY_S):
                 connection.refresh()
+                runner.compare()
                 if heart is not None:
                     heart.looked(0, POLLS)
         finally:

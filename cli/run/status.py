@@ -27,6 +27,7 @@ from tandem.serving.status.part_signs import part_states
 from tandem.serving.status.part_state import BROKER, PartState
 from tandem.serving.status.rejected_tails import ArchiveTail, archive_tail, tail_of_rejects
 from tandem.serving.status.releases import standing_releases
+from tandem.serving.status.sinks import sink_states
 from tandem.serving.status.sources import ArchivePosition, LogEnd, archived, gap_document, log_ends, standing, unarchived
 from tandem.speed import progress
 from tandem.views.counted import counted
@@ -96,6 +97,12 @@ def run(
     * `after_final`: number of events that arrived in windows that answers had already labelled final.
     * `exactness`: how exact merged rows are, and why.
 
+    For sinks that have run in this state folder:
+
+    * `sinks`: the `state` of each (`running`, `failing` or `stopped`); its target's `token`, and the `position` of its commits;
+      by how many offsets (`lag`) and seconds (`lag_s`) the target is behind answers; when its newest step was (`at`); `steps`,
+      written `rows`, `gone` rows, `comparisons` of all rows and `errors` since its process began; and the newest `error`.
+
     For releases:
 
     * `standing`: the releases that are kept up to date beside the live one, and by how many offsets their realtime views are
@@ -129,12 +136,14 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
     waiting = [msgspec.to_builtins(one) for one in running.waiting] if running else []
     states = part_states(settings, now=now, snapshot=None if reader is None else reader.snapshot())
     settings = _patient(settings, states)
+    sinks = sink_states(settings.folder, None if reader is None else reader.snapshot(), now=now)
     found = {
         "project": str(call.project),
         "state": settings.state,
         **part_processes.document(settings),
         "parts": [one.to_json() for one in states],
         "waiting": waiting,
+        "sinks": [each.to_json() for each in sinks],
     }
     if reader is None:
         defined = call.definitions().sources.values()
@@ -295,7 +304,21 @@ def _shown(document: dict[str, Any]) -> str:
         }
         for name, view in document["views"].items()
     ]
+    sinks = [
+        {
+            "sink": sink["sink"],
+            "view": sink["view"],
+            "state": sink["state"],
+            "position": _total(sink["position"]),
+            "lag": sink["lag"],
+            "behind": None if sink["lag_s"] is None else f"{sink['lag_s']:.0f} s",
+            "rows": sink["rows"],
+            "errors": sink["errors"],
+        }
+        for sink in document["sinks"]
+    ]
     problems = [part["sentence"] for part in document["parts"] if part["red"]]
+    problems += filter(None, (sink["problem"] for sink in document["sinks"]))
     problems += [source["rejected"]["warning"] for source in document["sources"].values() if source["rejected"]]
     problems += [
         f"{name}: {source[kind]}"
@@ -341,7 +364,7 @@ def _shown(document: dict[str, Any]) -> str:
     for one in document["standing"]:
         behind = ", ".join(f"{counted(lag, 'offset')} of {name} behind" for name, lag in one["lag"].items())
         published.append(f"release {one['release']} {one['stage']}: {one['why'] or behind}")
-    sections = (part_processes.sentences(document), aligned(sources), aligned(views), [*published, *problems])
+    sections = (part_processes.sentences(document), aligned(sources), aligned(views), aligned(sinks), [*published, *problems])
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
 
 

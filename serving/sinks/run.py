@@ -8,21 +8,26 @@ import hashlib
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from threading import Event, Thread
 from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
-from tandem.infra.settings import Settings
+from tandem.infra.logs.telling import without
+from tandem.infra.settings import Settings, secrets
 from tandem.infra.supervision import restarts
 from tandem.ledger.delta import locks
+from tandem.serving.changes import ChangesToken
 from tandem.serving.connection import Connection
+from tandem.serving.read.outcome import ReadFailed
 from tandem.serving.sinks.definition import check_sink, rows_of, target_of
 from tandem.serving.sinks.follow import SinkStep, follow
 from tandem.serving.sinks.target import SinkInProject, Target, TargetLog
-from tandem.views.errors import TandemError
+from tandem.serving.status.sink_report import SinkReporter, TargetToken, folder
+from tandem.serving.status.sinks import is_view
+from tandem.views.errors import TandemError, said_by
 from tandem.views.sinks.sink import Sink
 
 _END_S: Final = 5.0
@@ -31,24 +36,52 @@ _END_S: Final = 5.0
 
 @dataclass(frozen=True)
 class SinkRunner:
-    """Runs sinks over one connection, which somebody else keeps polling."""
+    """Runs sinks over one connection, which somebody else keeps polling, and reports where each stands."""
 
     connection: Connection
+    _reporters: dict[str, SinkReporter] = field(default_factory=dict, init=False, repr=False)
 
     @contextmanager
     def target(self, defined: SinkInProject) -> Iterator[Target | TargetLog]:
         """The target of a sink, which no other process of this state folder writes until the block ends.
 
-        Raises LockTimeout, SinkRefused, BadSelection, Unreadable.
+        An error that ends the block is reported. Raises LockTimeout, SinkRefused, BadSelection, Unreadable.
         """
-        check_sink(defined)
-        with _alone(defined.settings, defined.sink.name):
-            yield target_of(defined)
+        sink, settings = defined.sink, defined.settings
+        with _alone(settings, sink.name):
+            view = sink.view
+            reporter = SinkReporter(settings.folder, sink.name, view.name, view.source.name, lambda: datetime.now(UTC))
+            self._reporters[sink.name] = reporter
+            try:
+                check_sink(defined)
+                yield target_of(defined)
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                reporter.add_failure(str(without(reason_of(error), secrets(settings))))
+                raise
 
     def steps(self, defined: SinkInProject) -> Iterator[SinkStep]:
-        """Write every change until the connection is closed. Raises as `target` and `follow`."""
+        """Write every change until the connection is closed. Raises as `target` and `write`."""
         with self.target(defined) as target:
-            yield from follow(self.connection.view(defined.sink.view.name), target, rows_of(defined.sink))
+            yield from self.write(defined, target)
+
+    def write(self, defined: SinkInProject, target: Target | TargetLog) -> Iterator[SinkStep]:
+        """Write every change to the target of a sink until the connection is closed. Raises as `follow`."""
+        sink = defined.sink
+        for step in follow(self.connection.view(sink.view.name), target, rows_of(sink)):
+            self._reporters[sink.name].add_step(_token(step.token), rows=step.rows, gone=step.gone, compared=step.compared)
+            yield step
+
+    def compare(self) -> None:
+        """Report of each sink that its target is the view, if that is so at the newest snapshot."""
+        try:
+            snapshot = self.connection.pinned().snapshot
+        except ReadFailed:
+            return
+        for reporter in [*self._reporters.values()]:
+            if is_view(reporter.report, snapshot):
+                reporter.equal()
 
     def keep(self, sinks: Collection[SinkInProject], stop: Event, log: FilteringBoundLogger) -> "SinkThreads":
         """Run all of them in threads until `stop` is set, each again after every failure, and later after each in a row."""
@@ -70,8 +103,7 @@ class SinkRunner:
             except BaseException as error:  # noqa: BLE001 - whatever a target raises, a panic of its client too, is of one sink
                 failures += 1
                 wait = restarts.pause(failures, terms)
-                why = str(error) if isinstance(error, TandemError) else f"{type(error).__name__}: {error}"
-                log.warning("the sink failed and is tried again", sink=name, in_s=wait, error=why)
+                log.warning("the sink failed and is tried again", sink=name, in_s=wait, error=reason_of(error))
                 stop.wait(wait)
 
 
@@ -87,6 +119,16 @@ class SinkThreads:
             thread.join(_END_S / len(self.threads))
 
 
+def reason_of(error: BaseException) -> str:
+    """Why a sink has failed."""
+    return str(error) if isinstance(error, TandemError) else said_by(error)
+
+
+def _token(text: str) -> TargetToken:
+    named = ChangesToken.parse(text)
+    return TargetToken(text, named.release, named.fingerprint, named.version, named.end.to_json())
+
+
 def fingerprint(sinks: Collection[Sink]) -> str:
     """What sinks write, and where: a process that runs others than these has to be restarted."""
     meant = [
@@ -98,7 +140,7 @@ def fingerprint(sinks: Collection[Sink]) -> str:
 @contextmanager
 def _alone(settings: Settings, name: str) -> Iterator[None]:
     """Hold the lock of a sink, so that no other process of this state folder writes its target. Raises LockTimeout."""
-    path = settings.folder / "run" / "sinks" / f"{name}.lock"
+    path = folder(settings.folder) / f"{name}.lock"
     with locks.own() as acquire:
         try:
             locks.hold(

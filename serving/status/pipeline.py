@@ -14,8 +14,10 @@ from tandem.ledger.hot.report import HotTailState, hot_tails
 from tandem.ledger.log.retention import UntilLoss
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Releases
+from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.status.rejected_tails import ArchiveTail, archive_tail
 from tandem.serving.status.releases import StandingRelease, standing_releases
+from tandem.serving.status.sinks import SinkState, sink_states
 from tandem.serving.status.sources import ArchivePosition, LogEnd, archived, log_ends, unarchived
 from tandem.views.errors import said_by
 from tandem.views.source.source import Source
@@ -116,6 +118,10 @@ class Pipeline:
     async def stored(self, live: Publication) -> StoredTables:
         """What the tables hold besides the live publication. Raises TandemError."""
         return await self._stored.get(lambda: self._read(live))
+
+    def sinks(self, snapshot: Snapshot) -> tuple[SinkState, ...]:
+        """Where the sinks stand that have run in this state folder."""
+        return sink_states(self.settings.folder, snapshot, now=self.now())
 
     def _ask(self, sources: list[Source]) -> PipelineLog:
         try:

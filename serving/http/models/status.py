@@ -4,6 +4,7 @@ from pydantic import BaseModel, Field
 
 from tandem.serving.http.models.rows import Place, ReasonDocument
 from tandem.serving.status.part_state import STATES
+from tandem.serving.status.sinks import WORK
 
 
 class ColumnDocument(BaseModel):
@@ -247,10 +248,35 @@ class PartDocument(BaseModel):
     sentence: str
 
 
+class SinkDocument(BaseModel):
+    """Where a sink stands that has run on the server's machine.
+
+    Positions and counts are null for tokens that are restricted to rows; errors and problems for all restricted tokens.
+    """
+
+    sink: str
+    view: str
+    state: str = Field(examples=list(WORK))
+    lag: int | None = Field(description="Number of offsets that answers count and the target's token does not.")
+    lag_s: float | None = Field(description="Seconds since the target was last seen to be the view; 0 if it is now.")
+    token: str | None
+    position: Place | None = Field(description="Where the commits of the token end.")
+    at: str | None = Field(description="When its newest step was.")
+    steps: int | None = Field(description="Since its process began, as the counts that follow.")
+    rows: int | None
+    gone: int | None
+    comparisons: int | None = Field(description="Number of steps that compared all rows.")
+    errors: int | None
+    error: str | None = Field(description="The newest error, which may be over.")
+    failed: str | None = Field(description="When that error was.")
+    problem: str | None = Field(description="What has to be done now, if anything.")
+
+
 class StatusDocument(BaseModel):
     """What is published, and the positions of the readable views and their sources.
 
-    `parts` are the parts of the installation. `standing` are the releases beside the live one.
+    `parts` are the parts of the installation. `standing` are the releases beside the live one. `sinks` are those of readable
+    views.
     """
 
     publication: int
@@ -260,6 +286,7 @@ class StatusDocument(BaseModel):
     sources: dict[str, SourceStateDocument]
     parts: list[PartDocument]
     standing: list[StandingReleaseDocument]
+    sinks: list[SinkDocument]
 
 
 class HealthDocument(BaseModel):

@@ -18,6 +18,7 @@ from tandem.serving.http.models.status import (
     OpenTransactionDocument,
     PartDocument,
     RejectedTailDocument,
+    SinkDocument,
     SourceDescribedDocument,
     SourceStateDocument,
     StandingReleaseDocument,
@@ -34,6 +35,7 @@ from tandem.serving.status.open_transactions import BlockedPartition
 from tandem.serving.status.part_state import PartState
 from tandem.serving.status.pipeline import PipelineLog, StoredTables
 from tandem.serving.status.rejected_tails import ArchiveTail, tail_of_rejects
+from tandem.serving.status.sinks import SinkState
 from tandem.serving.status.sources import gap_document
 from tandem.views.exactness import of_measures
 from tandem.views.instant import utc_text
@@ -185,6 +187,16 @@ def standing(stored: StoredTables, sources: Collection[str], *, restricted: bool
         )
         for one in stored.standing
     ]
+
+
+def sinks(states: Iterable[SinkState], views: Collection[str], *, restricted: bool, bound: bool) -> list[SinkDocument]:
+    """The sinks of these views. A restricted caller gets no errors, which may name addresses.
+
+    A caller that is `bound` to rows gets no positions and counts, either.
+    """
+    counts = ("lag", "lag_s", "token", "position", "at", "steps", "rows", "gone", "comparisons", "errors")
+    hidden = dict.fromkeys((*(("error", "failed", "problem") if restricted else ()), *(counts if bound else ())))
+    return [SinkDocument.model_validate(each.to_json() | hidden) for each in states if each.view in views]
 
 
 def source(project: Project, of: Source, principal: Principal) -> SourceDescribedDocument:

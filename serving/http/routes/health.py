@@ -90,6 +90,7 @@ async def status(request: Request) -> StatusDocument:
         },
         parts=describe.parts(server.parts.states, restricted=restricted),
         standing=describe.standing(stored, shown, restricted=restricted, bound=bound),
+        sinks=describe.sinks(server.pipeline.sinks(snapshot), found, restricted=restricted, bound=bound),
     )
 
 

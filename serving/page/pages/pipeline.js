@@ -5,6 +5,7 @@ import { to } from "../lib/address.js";
 import { fill, h, refill } from "../lib/dom.js";
 import { ago, counted, number, second, time } from "../lib/format.js";
 import { total } from "../lib/positions.js";
+import { sinks } from "../parts/sinks.js";
 import { standingReleases } from "../parts/standing_releases.js";
 import { flow } from "../parts/flow.js";
 import { health } from "../parts/health.js";
@@ -31,6 +32,7 @@ export function show(place, _, app, signal) {
   const views = h("div", {});
   const beside = h("div", {});
   const parts = h("div", {});
+  const out = h("div", {});
   const lines = h("div", { class: "lineages" });
   const topics = new Map();
   let lined = "";
@@ -38,7 +40,7 @@ export function show(place, _, app, signal) {
   const history = h("div", { class: "waiting" }, "\u2026");
   const drawn = new Map();
   let published = null;
-  fill(place, heading("Pipeline", summary), sources, section("Health", parts), beside, section("Views", views), section("Lineage", lines), section("Publications", history));
+  fill(place, heading("Pipeline", summary), sources, section("Health", parts), beside, out, section("Views", views), section("Lineage", lines), section("Publications", history));
 
   async function tellHistory(live) {
     try {
@@ -89,6 +91,7 @@ export function show(place, _, app, signal) {
     refill(parts, health(status.parts));
     tellLineage(status);
     refill(beside, standingReleases(status.standing));
+    refill(out, sinks(status.sinks));
     if (status.publication !== published) {
       if (published !== null) app.say(`Publication ${status.publication} is live.`);
       published = status.publication;

@@ -23,7 +23,7 @@ from tandem.serving.access import rights
 from tandem.serving.http import commands
 from tandem.serving.http.models import operations, rows, status
 from tandem.serving.read import provenance
-from tandem.serving.status import part_state, releases, sources
+from tandem.serving.status import part_state, releases, sinks, sources
 from tandem.views import exactness
 from tandem.views.source import event
 from tandem.views.verify import release_diff
@@ -86,6 +86,11 @@ MIRRORS: Final = (
         hidden=frozenset({"reason", "warning"}),
     ),
     Mirror(status.StandingReleaseDocument, releases.StandingRelease, hidden=frozenset({"lag"})),
+    Mirror(
+        status.SinkDocument,
+        sinks.SinkState,
+        hidden=frozenset({"steps", "rows", "gone", "comparisons", "errors"}),
+    ),
     Mirror(status.PartDocument, part_state.PartState, {"age_s": "age"}),
     Mirror(
         status.MeDocument,

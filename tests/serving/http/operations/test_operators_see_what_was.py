@@ -16,6 +16,7 @@ from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.audits import Audit, AuditFigures, Audits
 from tandem.ledger.publish.publications import Publications
 from tandem.serving.status.pipeline import Pipeline, TtlCache
+from tandem.serving.status.sink_report import SinkReporter
 from tests.serving.http.served import Served
 from tests.serving.world import NOON, SOURCE, World, forty_hits, one_ready, position
 
@@ -113,6 +114,21 @@ async def test_status_reports_the_archive_and_why_the_log_is_unknown(tmp_path: P
 async def test_status_has_the_releases_beside_the_live_one(tmp_path: Path) -> None:
     served = Served(one_ready(tmp_path))
     assert (await got(served, "/status"))["standing"] == [{"release": 2, "stage": "ready", "why": None, "lag": {SOURCE: 10}}]
+
+
+@pytest.mark.anyio
+async def test_status_has_the_sinks_of_readable_views(tmp_path: Path) -> None:
+    served = Served(forty_hits(tmp_path))
+    reporter = SinkReporter(tmp_path / ".tandem", "lake", "per_page", SOURCE, lambda: NOON)
+    reporter.add_failure("no store at 10.0.0.1")
+    (sink,) = (await got(served, "/status"))["sinks"]
+    assert (sink["sink"], sink["state"], sink["errors"], sink["error"]) == ("lake", "failing", 1, "no store at 10.0.0.1")
+    assert sink["problem"] == "sink lake fails, and is tried again: no store at 10.0.0.1"
+    (narrowed,) = (await got(served, "/status", views=["per_page"]))["sinks"]
+    assert (narrowed["errors"], narrowed["error"], narrowed["problem"]) == (1, None, None)
+    (bound,) = (await got(served, "/status", rows=["page=/a"]))["sinks"]
+    assert (bound["state"], bound["errors"], bound["error"]) == ("failing", None, None)
+    assert (await got(served, "/status", views=["ever"]))["sinks"] == []
 
 
 @pytest.mark.anyio
