@@ -84,6 +84,7 @@ COMMANDS: Mapping[str, Entry] = {
     "airflow": Entry("tandem.cli.run.airflow", "Run Airflow's own command line for the project's local Airflow.", "operate"),
     "serve": Entry("tandem.cli.run.serve", "Serve answers and accept events over HTTP."),
     "sink": Entry("tandem.cli.run.sink", "Keep a table or topic elsewhere equal to a view."),
+    "alerts": Entry("tandem.cli.run.alerts", "List alerts of views, or run them and send what they say."),
     "token": Entry("tandem.cli.run.token", "Create, list and revoke tokens for the server.", "operate"),
     "query": Entry("tandem.cli.ask.query", "Query a view."),
     "sql": Entry("tandem.cli.ask.sql", "Query the views in SQL: one statement, or a prompt."),

@@ -3,6 +3,7 @@
 A measure, a window or a decoder is a line of its own registry.
 """
 
+from tandem.views.alert import Alert as Alert
 from tandem.views.measures.registry import *
 from tandem.views.sinks.registry import *
 from tandem.views.sinks.sink import Sink as Sink

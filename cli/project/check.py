@@ -9,6 +9,7 @@ from tandem.cli.command.call import Call, Output
 from tandem.cli.command.published_definitions import published
 from tandem.infra.settings import Settings, effective, keys
 from tandem.ledger.delta.addresses import Tables
+from tandem.views.alert import Alert
 from tandem.views.errors import TandemError
 from tandem.views.exactness import of_measures
 from tandem.views.fingerprint.fingerprint import fingerprint
@@ -55,6 +56,7 @@ def run(
         "sources": {name: _source(source) for name, source in project.sources.items()},
         "views": {name: _view(view) for name, view in project.views.items()},
         "sinks": {name: _sink(call, sink, project, settings) for name, sink in project.sinks.items()},
+        "alerts": {name: _alert(alert, project) for name, alert in project.alerts.items()},
         "hints": [{"operation": each.operation, "hint": each.hint, "places": list(each.places)} for each in hints(project)],
         "settings": effective(settings),
     }
@@ -129,6 +131,21 @@ def _sink(call: Call, sink: Sink, project: Project, settings: Settings) -> dict[
     }
 
 
+def _alert(alert: Alert, project: Project) -> dict[str, Any]:
+    from tandem.serving.sinks.alerts.definition import bind_alert  # noqa: PLC0415 - few projects have an alert
+
+    bind_alert(alert, project.views[alert.view.name])
+    return {
+        "view": alert.view.name,
+        "when": alert.when,
+        "clear": alert.clear,
+        "states": list(alert.states),
+        "hold_s": alert.hold.total_seconds(),
+        "within_s": alert.within.total_seconds(),
+        "text": alert.text,
+    }
+
+
 def _measure(view: View, measure: BoundMeasure) -> dict[str, Any]:
     reasons = of_measures(view).get(measure.name)
     return {
@@ -181,6 +198,9 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         rows = " and ".join([*(f"{key} = {value}" for key, value in sink["keys"].items()), *filter(None, [sink["where"]])])
         output = f", output {sink['output']}" if sink["output"] != "update" else ""
         yield f"\nsink {name} of {sink['view']}: {sink['to']}{output}{f', where {rows}' if rows else ''}"
+    for name, alert in document["alerts"].items():
+        clear = f", until {alert['clear']}" if alert["clear"] else ""
+        yield f"\nalert {name} of {alert['view']}: when {alert['when']}{clear}, for {', '.join(alert['states'])} windows"
     if document["hints"]:
         yield "\nhints: these operations have other results in Spark or PostgreSQL (docs/expressions.md)"
         for each in document["hints"]:

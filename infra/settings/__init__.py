@@ -7,6 +7,7 @@ from tandem.infra.settings.loader import FILE, OTHER_VARIABLES, SettingsError, l
 from tandem.infra.settings.masking import MASK, effective, secrets, without_secrets
 from tandem.infra.settings.settings import Settings
 from tandem.infra.settings.tables.airflow import AirflowSettings
+from tandem.infra.settings.tables.alerts import AlertSettings
 from tandem.infra.settings.tables.batch import BatchSettings
 from tandem.infra.settings.tables.kafka import KafkaSettings
 from tandem.infra.settings.tables.keep import KeepSettings
@@ -26,6 +27,7 @@ __all__ = [
     "OTHER_VARIABLES",
     "PREFIX",
     "AirflowSettings",
+    "AlertSettings",
     "BatchSettings",
     "KafkaSettings",
     "KeepSettings",

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from tandem.infra.settings.tables.airflow import AirflowSettings
+from tandem.infra.settings.tables.alerts import AlertSettings
 from tandem.infra.settings.tables.batch import BatchSettings
 from tandem.infra.settings.tables.kafka import KafkaSettings
 from tandem.infra.settings.tables.keep import KeepSettings
@@ -35,6 +36,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     logs: LogsSettings = LogsSettings()
     lineage: LineageSettings = LineageSettings()
     airflow: AirflowSettings = AirflowSettings()
+    alerts: AlertSettings = AlertSettings()
     serving: ServingSettings = ServingSettings()
 
     @property

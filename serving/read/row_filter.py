@@ -88,7 +88,7 @@ def row_filter(view: View, wanted: RowsWanted) -> RowFilter:
     except RecursionError:
         raise BadSelection("the condition of `where` is nested too deeply; write it with fewer brackets and operators") from None
     if condition.type.kind != "boolean":
-        raise BadSelection(f"where {where!r} has the type {condition.type}; expected a condition, such as n > 100")
+        raise BadSelection(f"where {where!r} has the type {condition.type.kind}; expected a condition, such as n > 100")
     return RowFilter(selection, condition, left_out)
 
 

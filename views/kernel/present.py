@@ -12,7 +12,6 @@ open.
 """
 
 from datetime import datetime
-from typing import Final, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +24,7 @@ from tandem.views.kernel.merge import regrouped
 from tandem.views.kernel.partial import Partial
 from tandem.views.source.watermark import final_until
 from tandem.views.view import View, answer_schema, arranged_schema, bind, group_columns
-from tandem.views.windows.placement import COMPLETE, WINDOW_COLUMNS, WINDOW_STATE, Step, timestamp
-
-WindowState = Literal["open", "on_time", "final"]
-STATES: Final[tuple[WindowState, ...]] = get_args(WindowState)
+from tandem.views.windows.placement import COMPLETE, STATES, WINDOW_COLUMNS, WINDOW_STATE, Step, WindowState, timestamp
 
 _OPEN, _ON_TIME, _FINAL = range(len(STATES))
 

@@ -1,9 +1,9 @@
-"""A project: the folder in which a user defines sources, views and sinks.
+"""A project: the folder in which a user defines sources, views, sinks and alerts.
 
 It holds
 
 * `tandem.toml`, which may be empty,
-* `definitions.py`, which may end with the tuples SOURCES, VIEWS and SINKS, or `definitions.sql`, or both,
+* `definitions.py`, which may end with the tuples SOURCES, VIEWS, SINKS and ALERTS, or `definitions.sql`, or both,
 * the modules and packages that it imports.
 
 A release stores the files that the import has reached, and fingerprints hash them; the import reads no other files. Of a
@@ -21,6 +21,7 @@ from typing import Final
 
 import msgspec
 
+from tandem.views.alert import Alert
 from tandem.views.dated import Earlier, chain
 from tandem.views.decode.schema_ids import load_schemas, with_schemas
 from tandem.views.errors import TandemError
@@ -48,7 +49,7 @@ _LOADING: Final = threading.RLock()
 
 @dataclass(frozen=True)
 class Project:
-    """The sources, views and sinks of a project, by name and in the order of its tuples.
+    """The sources, views, sinks and alerts of a project, by name and in the order of its tuples.
 
     * `files`: tandem.toml, the Python files that the import has reached, by path within `folder`, and definitions.sql beside the
       module that it was compiled to.
@@ -62,6 +63,7 @@ class Project:
     files: Mapping[str, bytes] = field(repr=False)
     revision: str = field(default="", compare=False)
     sinks: Mapping[str, Sink] = field(default_factory=dict)
+    alerts: Mapping[str, Alert] = field(default_factory=dict)
 
 
 def load(folder: Path | str) -> Project:
@@ -167,13 +169,14 @@ def _from_loader(loader: ProjectLoader, folder: Path | None) -> Project:
     except (Exception, SystemExit) as error:
         raise explained(loader, error) from error
     check_imports(loader)
-    sources, views, sinks = named_definitions(loader, modules)
+    sources, views, sinks, alerts = named_definitions(loader, modules)
     reached = {path: files[path] for name in loader.modules if (path := loader.path_of(name)) is not None}
     return Project(
         folder=folder,
         sources={source.name: source for source in sources},
         views={view.name: view for view in views},
         sinks={sink.name: sink for sink in sinks},
+        alerts={alert.name: alert for alert in alerts},
         files={
             SETTINGS_FILE: files.get(SETTINGS_FILE, b""),
             **dict(sorted(reached.items())),

@@ -1,4 +1,4 @@
-"""Turns the tuples SOURCES, VIEWS and SINKS into named, checked definitions; every error names the definition's place."""
+"""Turns the tuples SOURCES, VIEWS, SINKS and ALERTS into named, checked definitions; every error names the definition's place."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
+from tandem.views.alert import Alert
 from tandem.views.decode import parser
 from tandem.views.errors import DefinitionError, listed, said_by
 from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader
@@ -18,24 +19,28 @@ from tandem.views.source.source import Source
 from tandem.views.value_forms import MAPPINGS, display_text, not_a_mapping
 from tandem.views.view import View, bind
 
-Definition = TypeVar("Definition", Source, View, Sink)
-Place = Callable[[Source | View | Sink], str]
+Definition = TypeVar("Definition", Source, View, Sink, Alert)
+OfView = TypeVar("OfView", Sink, Alert)
+Place = Callable[[Source | View | Sink | Alert], str]
 
+_TUPLES: Final = {"SOURCES": Source, "VIEWS": View, "SINKS": Sink, "ALERTS": Alert}
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}", re.ASCII)
 
 
-def named_definitions(loader: ProjectLoader, modules: Sequence[ModuleType]) -> tuple[list[Source], list[View], list[Sink]]:
-    """The sources, views and sinks that a project lists, each under its `name` or its variable's, in their order.
+def named_definitions(
+    loader: ProjectLoader, modules: Sequence[ModuleType]
+) -> tuple[list[Source], list[View], list[Sink], list[Alert]]:
+    """The sources, views, sinks and alerts that a project lists, each under its `name` or its variable's, in their order.
 
     Without SOURCES or VIEWS those that definitions.py has as variables count, in its order, and the sources of its views. SINKS
-    are alike, and a project may have none.
+    and ALERTS are alike, and a project may have none.
     Raises DefinitionError if a name is missing, taken or not a name, if a view's source is not listed, or if a definition
     does not fit its event type.
     """
     variables = _variables(loader, modules)
 
-    def place(definition: Source | View | Sink) -> str:
-        kind = next(name for name, of in (("SOURCES", Source), ("VIEWS", View), ("SINKS", Sink)) if isinstance(definition, of))
+    def place(definition: Source | View | Sink | Alert) -> str:
+        kind = next(name for name, of in _TUPLES.items() if isinstance(definition, of))
         return place_of_variable(loader, variables.get(id(definition), kind))
 
     sources = _of_modules(modules, "SOURCES", Source, loader)
@@ -62,41 +67,47 @@ def named_definitions(loader: ProjectLoader, modules: Sequence[ModuleType]) -> t
         with _placed(place(view)):
             bind(built[-1])
     of_views = {id(view): resolved for view, resolved in zip(views, built, strict=True)}
-    return list(named.values()), built, _sinks(loader, modules, variables, place, of_views)
+    context = loader, modules, variables, place, of_views
+    alerts = [alert for _, alert in _of_views(*context, tuple_name="ALERTS", kind=Alert)]
+    sinks: dict[object, Sink] = {}
+    for where, sink in _of_views(*context, tuple_name="SINKS", kind=Sink):
+        if (other := sinks.setdefault(sink.to, sink)) is not sink:
+            raise DefinitionError(f"{where}: {sink.to} is the target of sink {other.name!r}; give each sink its own")
+    return list(named.values()), built, list(sinks.values()), alerts
 
 
-def _sinks(
+def _of_views(
     loader: ProjectLoader,
     modules: Sequence[ModuleType],
     variables: Mapping[int, str],
     place: Place,
     views: Mapping[int, View],
-) -> list[Sink]:
-    """The sinks of these views, by the views' ids. Raises DefinitionError, also for a target of two sinks."""
-    if not any("SINKS" in vars(module) or any(isinstance(value, Sink) for value in vars(module).values()) for module in modules):
-        return []
-    sinks = _of_modules(modules, "SINKS", Sink, loader)
-    resolved: dict[object, Sink] = {}
-    for sink, name in zip(sinks, _names(sinks, variables, place, "sink"), strict=True):
-        where = f"{place(sink)}: sink {name!r}"
-        if id(sink.view) not in views:
-            have = listed(variables.get(id(sink.view), ""), [view.name for view in views.values()])
+    *,
+    tuple_name: str,
+    kind: type[OfView],
+) -> Iterator[tuple[str, OfView]]:
+    """The sinks or alerts of these views, by the views' ids, each after its place. Raises DefinitionError."""
+    if not any(tuple_name in vars(module) or any(isinstance(each, kind) for each in vars(module).values()) for module in modules):
+        return
+    definitions, word = _of_modules(modules, tuple_name, kind, loader), kind.__name__.lower()
+    for definition, name in zip(definitions, _names(definitions, variables, place, word), strict=True):
+        where = f"{place(definition)}: {word} {name!r}"
+        if id(definition.view) not in views:
+            have = listed(variables.get(id(definition.view), ""), [view.name for view in views.values()])
             raise DefinitionError(f"{where}: its view is not in VIEWS; views: {have}")
-        checked = replace(sink, name=name, view=views[id(sink.view)])
+        checked = replace(definition, name=name, view=views[id(definition.view)])
         with _placed(where):
             checked.check()
-        if (other := resolved.setdefault(checked.to, checked)) is not checked:
-            raise DefinitionError(f"{where}: {checked.to} is the target of sink {other.name!r}; give each sink its own")
-    return list(resolved.values())
+        yield where, checked
 
 
 def _variables(loader: ProjectLoader, defining: Sequence[ModuleType]) -> dict[int, str]:
-    """The variable of each source, view and sink, by id; the first one in definitions.py counts."""
+    """The variable of each source, view, sink and alert, by id; the first one in definitions.py counts."""
     modules = [*defining, *(module for module in loader.modules.values() if module not in defining)]
     found: dict[int, str] = {}
     for module in modules:
         for name, value in vars(module).items():
-            if isinstance(value, Source | View | Sink):
+            if isinstance(value, Source | View | Sink | Alert):
                 found.setdefault(id(value), name)
     return found
 

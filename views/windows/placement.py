@@ -13,7 +13,7 @@ A window (`Window`), bound to a view, is a `Placement`, which has these parts:
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol, get_args
 
 import pyarrow as pa
 
@@ -28,6 +28,8 @@ WINDOW_COLUMNS: Final = ("window_start", "window_end")
 BOUNDS: Final = tuple(pa.field(name, TIMESTAMP) for name in WINDOW_COLUMNS)
 WINDOW_STATE: Final = pa.field("window_state", pa.string())
 """The label of an answer's row; see tandem.views.kernel.present."""
+WindowState = Literal["open", "on_time", "final"]
+STATES: Final[tuple[WindowState, ...]] = get_args(WindowState)
 COMPLETE: Final = pa.field("_complete", pa.bool_())
 """The column of arranged states of windows in log order: whether no further event can be in the window."""
 

@@ -1,0 +1,161 @@
+"""`tandem alerts`: list alerts, and run them in the foreground."""
+
+import json
+import secrets
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, Literal
+
+import typer
+
+from tandem.batch.runtime import table_locks
+from tandem.cli.command import signals
+from tandem.cli.command.call import Call, Output
+from tandem.cli.command.text_tables import below_lines, listing
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.serving.connection import EVERY_S
+from tandem.serving.memory.store import Store
+from tandem.serving.sinks.alerts import book
+from tandem.serving.sinks.alerts.book import AlertDocument, active_edges
+from tandem.serving.sinks.alerts.definition import bind_alert
+from tandem.serving.sinks.alerts.delivery import receivers_of
+from tandem.serving.sinks.alerts.episodes import Edge
+from tandem.serving.sinks.alerts.run import AlertRunner, alert_runner
+from tandem.serving.sinks.alerts.webhook import edge_document
+from tandem.views.errors import DefinitionError, TandemError
+from tandem.views.instant import utc_text
+from tandem.views.project.project import Project
+
+LOCK: Final = "alerts"
+"""The lock and the lease of the process that runs a project's alerts."""
+
+
+def run(
+    call: Call,
+    what: Annotated[
+        Literal["list", "run"], typer.Argument(metavar="[list|run]", help="`list` shows what is stored; `run` follows and sends.")
+    ] = "list",
+    *,
+    once: Annotated[bool, typer.Option("--once", help="With `run`: one step to the newest snapshot; send all, and end.")] = False,
+    view: Annotated[str | None, typer.Option(metavar="NAME", help="With `list`: only alerts of this view.")] = None,
+    key: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="With `list`: only rows with this value; may be repeated.")
+    ] = None,
+) -> Output | None:
+    """List the alerts that are raised and their newest edges; or run all alerts of the project until Ctrl-C.
+
+    `run` follows the views of the live release. It stores the edges of each step with the token of the step in one commit, and
+    then sends them to the receivers of the settings `alerts`, until each has acknowledged them. One process runs the alerts of a
+    project; another one waits for it, at most `batch.lock_wait_s`.
+    """
+    settings = call.settings()
+    if what == "list":
+        if once:
+            raise TandemError("--once is for `tandem alerts run`", code="usage-invalid")
+        return _list(settings, view, dict(_pairs(key or ())))
+    if view is not None or key:
+        raise TandemError(
+            "`tandem alerts run` runs all alerts; --view and --key are for `tandem alerts list`", code="usage-invalid"
+        )
+    return _run(call, settings, call.definitions(), once=once)
+
+
+def _run(call: Call, settings: Settings, project: Project, *, once: bool) -> Output | None:
+    if not project.alerts:
+        raise DefinitionError("the project has no alerts; docs/alerts.md shows how definitions.py declares one")
+    for alert in project.alerts.values():
+        bind_alert(alert, project.views[alert.view.name])
+    receivers = receivers_of(settings.alerts, _now)
+    with table_locks.locked(settings, LOCK, what="`tandem alerts run`", now=_now, say=call.say) as tables:
+        store = Store(tables, secrets.randbits(64), settings.serving.memory_mb << 20)
+        runner = alert_runner(store, project.alerts.values(), receivers, _now, call.say)
+        if once:
+            return _run_once(runner)
+
+        def check() -> None:
+            for lease in tables.leases.values():
+                lease.check()
+
+        def see(edges: Sequence[Edge]) -> None:
+            for edge in edges:
+                sys.stdout.write(f"{json.dumps(edge_document(edge)) if call.json else _sentence(edge)}\n")
+            sys.stdout.flush()
+
+        with signals.stopping() as stop:
+            runner.run(stop, EVERY_S, see, check)
+    return None
+
+
+def _run_once(runner: AlertRunner) -> Output:
+    failures: list[str] = []
+    runner = replace(runner, warn=failures.append)
+    edges = [*runner.step(runner.store.pinned())]
+    acknowledged = runner.deliver()
+    if failures:
+        raise TandemError("; ".join(failures))
+    lines = [*map(_sentence, edges), f"{len(edges)} new, {acknowledged} acknowledged"]
+    return Output({"edges": [edge_document(edge) for edge in edges], "acknowledged": acknowledged}, "\n".join(lines))
+
+
+def _list(settings: Settings, view: str | None, place: dict[str, str]) -> Output:
+    tables = Tables.of(settings)
+
+    def fits(edge: Edge) -> bool:
+        here = all(name in edge.place and str(edge.place[name]) == value for name, value in place.items())
+        return here and (view is None or edge.view == view)
+
+    documents, active, recent = [], list[Edge](), list[Edge]()
+    for name in book.names(tables):
+        stored = book.load_document(tables, name)
+        if stored is not None:
+            documents.append(_document(name, stored, [edge for edge in active_edges(stored) if fits(edge)]))
+            active += filter(fits, active_edges(stored))
+            recent += (each.edge for each in stored.edges if fits(each.edge) and not each.edge.quiet)
+    recent.sort(key=lambda edge: edge.at, reverse=True)
+    faults = [f"{each['alert']}: {who}: {fault}" for each in documents for who, fault in each["faults"].items()]
+    document = {"alerts": documents, "recent": [edge_document(edge) for edge in recent]}
+    lines = [f"{len(active)} raised", *(f"not delivered: {fault}" for fault in faults)]
+    return Output(document, below_lines(lines, listing([_row(edge) for edge in recent])))
+
+
+def _document(name: str, stored: AlertDocument, active: Sequence[Edge]) -> dict[str, Any]:
+    receivers = {receiver for each in stored.edges for receiver in each.left}
+    return {
+        "alert": name,
+        "raised": [edge_document(edge) for edge in active],
+        "waiting": sum(episode.edge is None for episode in stored.episodes),
+        "unsent": {receiver: len(stored.unsent(receiver)) for receiver in sorted(receivers)},
+        "faults": stored.faults,
+    }
+
+
+def _row(edge: Edge) -> dict[str, Any]:
+    place = ", ".join(f"{name}={value}" for name, value in edge.place.items())
+    return {
+        "at": utc_text(edge.at),
+        "alert": edge.alert,
+        "what": edge.kind,
+        "because": edge.because,
+        "row": place,
+        "text": edge.text,
+    }
+
+
+def _sentence(edge: Edge) -> str:
+    place = ", ".join(f"{name}={value}" for name, value in edge.place.items())
+    return f"{edge.kind} {edge.alert} of {edge.view} ({place}) because of {edge.because}: {edge.text}"
+
+
+def _pairs(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign:
+            raise TandemError(f"--key {text!r}; write NAME=VALUE, and None for NULL", code="usage-invalid")
+        yield name, value
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

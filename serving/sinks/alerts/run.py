@@ -1,0 +1,100 @@
+"""Runs the alerts of a project in one process: each follows its view, and a thread for each receiver sends what is stored."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from threading import Event, Thread
+
+from tandem.serving.memory.store import Pinned, Store
+from tandem.serving.read.outcome import Failed
+from tandem.serving.sinks.alerts.book import Book, open_book
+from tandem.serving.sinks.alerts.delivery import Receiver, deliver, keep_delivering
+from tandem.serving.sinks.alerts.episodes import Edge
+from tandem.serving.sinks.alerts.follow import AlertFollower
+from tandem.views.alert import Alert
+from tandem.views.errors import TandemError
+
+_END_S = 5.0
+"""Seconds that a request at hand may take once the process was asked to end."""
+
+
+@dataclass(frozen=True)
+class AlertRunner:
+    """The alerts of a process, by `alert_runner`. `warn` gets a sentence for each failure, which ends no other alert."""
+
+    store: Store
+    followers: Sequence[AlertFollower]
+    receivers: Sequence[Receiver]
+    warn: Callable[[str], object]
+
+    @property
+    def books(self) -> list[Book]:
+        """What is stored of each alert."""
+        return [follower.book for follower in self.followers]
+
+    def step(self, pinned: Pinned) -> Iterator[Edge]:
+        """Store a step of each alert to a snapshot, and give its edges."""
+        for follower in self.followers:
+            try:
+                yield from follower.look(pinned)
+            except TandemError as error:
+                self.warn(f"alert {follower.alert.name!r}: {error}")
+
+    def deliver(self) -> int:
+        """Send to each receiver what is stored; how many edges were acknowledged. `warn` gets the failures."""
+        number = 0
+        for receiver in self.receivers:
+            try:
+                number += deliver(self.books, receiver)
+            except TandemError as error:
+                self.warn(f"{receiver.name}: {error}")
+        return number
+
+    def run(self, stop: Event, every_s: float, see: Callable[[Sequence[Edge]], object], check: Callable[[], object]) -> None:
+        """Poll, store and send until `stop`; `see` gets the edges of each poll, and `check` may raise to end the run."""
+        with self._delivering(stop) as news:
+            last: Pinned | Failed | None = None
+            while not stop.is_set():
+                check()
+                newest = self.store.refresh()
+                if isinstance(newest, Failed):
+                    if newest != last:
+                        self.warn(newest.reason)
+                elif edges := [*self.step(newest)]:
+                    for event in news:
+                        event.set()
+                    see(edges)
+                last = newest
+                stop.wait(every_s)
+
+    @contextmanager
+    def _delivering(self, stop: Event) -> Iterator[list[Event]]:
+        """A thread for each receiver; yields what wakes them."""
+        news = [Event() for _ in self.receivers]
+        threads = [
+            Thread(target=keep_delivering, args=(self.books, receiver, stop, event, self.warn), daemon=True)
+            for receiver, event in zip(self.receivers, news, strict=True)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield news
+        finally:
+            stop.set()
+            for event, thread in zip(news, threads, strict=True):
+                event.set()
+                thread.join(_END_S)
+
+
+def alert_runner(
+    store: Store,
+    alerts: Collection[Alert],
+    receivers: Sequence[Receiver],
+    clock: Callable[[], datetime],
+    warn: Callable[[str], object],
+) -> AlertRunner:
+    """A runner of alerts from what is stored of them. Raises Unreadable, Unwritable."""
+    names = tuple(receiver.name for receiver in receivers)
+    followers = [AlertFollower(store, alert, open_book(store.tables, alert.name), names, clock) for alert in alerts]
+    return AlertRunner(store, followers, receivers, warn)

@@ -1,0 +1,121 @@
+"""A real Alertmanager (Debian's package prometheus-alertmanager) has the rows that are raised, and none that have ended."""
+
+import json
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tandem.infra.settings import AlertSettings
+from tandem.serving.sinks.alerts.delivery import Receiver, deliver, receivers_of
+from tests.serving.sinks.alerts.receiver import receiver
+from tests.serving.sinks.alerts.test_edges_fold_to_what_holds import a_world, alert, follower, look, more, repair
+from tests.serving.world import World, hit
+
+PROGRAM = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")
+WAIT_S = 60
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    made = a_world(tmp_path)
+    made.append(0, hit("/a", 1, minute=1), hit("/a", 2, minute=1), hit(None, 2, minute=1), hit(None, 2, minute=1))
+    made.trigger()
+    return made
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (tmp_path / "alertmanager.yml").write_text("route: {receiver: none}\nreceivers: [{name: none}]\n")
+    command = [
+        str(PROGRAM),
+        f"--config.file={tmp_path / 'alertmanager.yml'}",
+        f"--storage.path={tmp_path / 'alertmanager'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--cluster.listen-address=",
+    ]
+    with (tmp_path / "alertmanager.log").open("w") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait(60)
+
+
+def ask(address: str) -> list[dict[str, Any]]:
+    end = time.monotonic() + WAIT_S
+    while True:
+        try:
+            with urllib.request.urlopen(f"{address}/api/v2/alerts", timeout=10) as answer:
+                found: list[dict[str, Any]] = json.loads(answer.read())
+                return found
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+
+
+def alertmanager(address: str) -> Receiver:
+    (found,) = receivers_of(AlertSettings(alertmanager=address), lambda: datetime.now(UTC))
+    return found
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="needs Debian's package prometheus-alertmanager")
+def test_what_is_raised_is_active_there_until_it_ends(world: World, address: str) -> None:
+    of, to = follower(world, alert(world, "per_page", "n > 1", text="{page}: {n}")), alertmanager(address)
+    of.receivers, of.clock = ("alertmanager",), lambda: datetime.now(UTC)
+    assert ask(address) == []
+    assert len(look(of)) == 2
+    assert deliver([of.book], to) == 2
+    active = {each["labels"]["page"]: each for each in ask(address)}
+    assert set(active) == {"/a", "NULL"}
+    assert active["/a"]["labels"] | {"window_start": ""} == {
+        "alertname": "busy",
+        "view": "per_page",
+        "page": "/a",
+        "window_start": "",
+    }
+    assert active["/a"]["annotations"]["summary"] == "/a: 2"
+    assert active["/a"]["status"]["state"] in ("active", "unprocessed")
+    repair(world, 0)
+    assert [edge.kind for edge in look(of)] == ["corrected"]
+    assert deliver([of.book], to) == 1
+    assert {each["labels"]["page"] for each in ask(address)} == {"NULL"}
+    assert of.book.document.unsent("alertmanager") == ()
+
+
+def test_what_is_raised_is_repeated_and_an_end_says_what_it_corrects(world: World) -> None:
+    with receiver() as heard:
+        of = follower(world, alert(world, "per_page", "n > 1", text="{page}: {n}"))
+        of.receivers = ("alertmanager",)
+        (to,) = receivers_of(AlertSettings(alertmanager=heard.address), lambda: world.clock)
+        look(of)
+        assert (deliver([of.book], to), deliver([of.book], to)) == (2, 0)
+        assert len(heard.requests) == 1
+        world.clock += timedelta(minutes=1)
+        assert deliver([of.book], to) == 0
+        assert len(heard.documents[1]) == 2, "what is raised is repeated"
+        more(world, hit("/b", 1, minute=1))
+        repair(world, 0)
+        look(of)
+        assert deliver([of.book], to) == 1
+        (end,) = heard.documents[2]
+        notes = end["annotations"]
+        assert (notes["kind"], notes["because"], notes["id"]) == (
+            "corrected",
+            "recompute",
+            heard.documents[0][0]["annotations"]["id"],
+        )
+        assert [json.loads(notes[name])["n"] for name in ("raised_row", "row")] == [2, 1]
+        assert end["endsAt"] <= world.clock.isoformat().replace("+00:00", "Z")
