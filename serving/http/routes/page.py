@@ -10,6 +10,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Request, Response
 from fastapi import Path as PathParameter
 
+from tandem.serving.http.protocol.parameters import Release
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.http.queries.respond import has
 from tandem.serving.http.requests.gate import Gated
@@ -33,8 +34,8 @@ router = APIRouter(route_class=Gated)
 
 
 @router.get("/", openapi_extra={"x-verb": "open"}, include_in_schema=False)
-async def index(request: Request) -> Response:
-    """Send the page."""
+async def index(request: Request, release: Release = None) -> Response:  # noqa: ARG001  the page itself reads it
+    """Send the page, which asks this release for all answers."""
     return _sent(request, INDEX)
 
 

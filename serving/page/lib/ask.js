@@ -1,6 +1,7 @@
 // Requests to the server that sent this page. The token goes in a header, never in a URL.
 
 import { parse } from "./json.js";
+import { ofRelease } from "./release.js";
 import { forget, token } from "./session.js";
 
 /** A refused request: the server's status and sentence. */
@@ -21,7 +22,7 @@ export async function request(path, { method = "GET", body, text, headers = {}, 
   if (text !== undefined) sent["Content-Type"] = "application/octet-stream";
   let response;
   try {
-    response = await fetch(path, {
+    response = await fetch(ofRelease(path), {
       method,
       headers: sent,
       signal,

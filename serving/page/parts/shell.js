@@ -2,6 +2,7 @@
 
 import { to } from "../lib/address.js";
 import { fill, h } from "../lib/dom.js";
+import { release } from "../lib/release.js";
 import { badge, button } from "./section.js";
 
 /** The frame's nodes, its `main`, and `mark`, which highlights the current page. */
@@ -18,6 +19,15 @@ export function shell({ me, status, leave, announced }) {
   const views = h("ul", { class: "views" });
   const connection = h("span", { class: "connection" });
   const banner = h("div", { class: "banner", role: "alert", hidden: true });
+  const trial =
+    release === null
+      ? null
+      : h(
+          "div",
+          { class: "trial", role: "region", "aria-label": "Release" },
+          h("span", {}, "Release ", h("bdi", {}, release), ", not live: views and SQL answer as if it were promoted now."),
+          h("a", { href: location.pathname }, "To the live release"),
+        );
   const main = h("main", { id: "main", tabindex: "-1" });
   // On a narrow screen the style sheet shows this button, and the links only while it is pressed.
   const menu = button("Menu", () => unfold(!nav.classList.contains("unfolded")), { class: "menu", "aria-expanded": "false", "aria-controls": "links" });
@@ -110,7 +120,7 @@ export function shell({ me, status, leave, announced }) {
     "Skip to the content",
   );
   const top = h("header", { class: "top" }, connection);
-  return { nodes: [skip, nav, h("div", { class: "body" }, top, banner, main), announced.region], main, mark };
+  return { nodes: [skip, nav, h("div", { class: "body" }, top, banner, trial, main), announced.region], main, mark };
 }
 
 function link(text, path) {
