@@ -1,6 +1,7 @@
 """`tandem demo`: run the whole platform on this machine; with --once, verify its answers."""
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -46,6 +47,9 @@ def run(
     * while realtime views cover the newest events
     * after a batch run over all events
     * after the speed layer was killed and restarted
+
+    Each time it also compares the tables of the project's sinks, once their tokens count the same events. These tables are in the
+    demo's folder; the demo writes to no target of the project.
 
     The demo succeeds only if all answers agree. With --airflow the DAG `recompute` makes the batch runs. With --storage s3 the
     demo starts an S3 server on loopback and keeps all tables there.
@@ -101,6 +105,7 @@ def run(
         return Output({}, _to_try_next(program(call.environ)))
     checks = [check.to_json() for check in record.checks]
     document = {"events": events, "checks": checks, "figures": figures(record, events, time.monotonic() - start)}
+    document["sinks"] = {sink: [check.to_json() for check in each] for sink, each in record.sinks.items()}
     if adopt:
         document["adopted"] = {"rows": seam.rows, "overlap": seam.overlap}
     if stage.cluster is not None:
@@ -108,7 +113,7 @@ def run(
             "workers_apart_by": stage.cluster.host.apart,
             "executors_killed": len(stage.cluster.killed),
         }
-    passed = all(check.passed for check in record.checks)
+    passed = all(check.passed for each in (record.checks, *record.sinks.values()) for check in each)
     return Output(document, _sentences(document), 0 if passed else 1)
 
 
@@ -123,6 +128,14 @@ def _to_try_next(tandem: str) -> str:
     return "\n".join(["All parts are stopped. Try next:", *(f"  {step}\n      {why}" for step, why in steps.items())])
 
 
+def _sink_line(sink: str, checks: Sequence[Mapping[str, Any]]) -> str:
+    """How the table of a sink compared at each check, with differing values."""
+    every, differ = (sum(check[name] for check in checks) for name in ("answers", "differ"))
+    agree = f"{differ:,} of {every:,} values of its table differ" if differ else f"all {every:,} values of its table agree"
+    examples = "".join(f"\n         {example}" for check in checks for example in check["examples"])
+    return f"sink {sink}: {agree}, at {', '.join(check['name'] for check in checks)}{examples}"
+
+
 def _sentences(document: dict[str, Any]) -> str:
     """The document for a person."""
     lines = []
@@ -134,6 +147,9 @@ def _sentences(document: dict[str, Any]) -> str:
         )
         lines.append(f"{check['name']:<8} {agree}")
         lines += [f"         {example}" for example in check["examples"]]
+    lines += [_sink_line(sink, checks) for sink, checks in document["sinks"].items()]
+    every = [*document["checks"], *(check for each in document["sinks"].values() for check in each)]
+    lines.append(f"compared {sum(check['answers'] for check in every):,} values with the expected ones")
     measured = document["figures"]
     freshness = measured["freshness_s"]
     lines.append(

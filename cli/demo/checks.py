@@ -1,17 +1,33 @@
-"""The demo's checks: compares every merged answer of every exact measure with the generator's expected answer."""
+"""The demo's checks: compares every merged answer of every exact measure with the generator's expected answer.
+
+The tables of sinks are compared, too, read as any engine reads them, without Tandem.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from tandem.cli.command.call import Call
+from tandem.ledger.log.positions import Position
+from tandem.serving.changes import ChangesToken
+from tandem.serving.sinks.definition import sinks_of
+from tandem.serving.sinks.delta import METADATA
 from tandem.views.errors import TandemError
 from tandem.views.exactness import MARK
-from tandem.views.view import View, approximations
+from tandem.views.kernel.rows import to_rows
+from tandem.views.sinks.delta_table import SinkTable
+from tandem.views.view import View, answer_schema, approximations
 from tandem.views.windows.placement import WINDOW_STATE
 
 Row = Mapping[str, Any]
 _SHOWN = 5
+SINKS_FOLDER: Final = "sinks"
+"""The folder of the demo's state in which these tables are: the demo writes to no target of the project."""
 
 
 class NoTruth(TandemError, code="demo-unchecked"):
@@ -85,3 +101,24 @@ def _cells(view: View, rows: Sequence[Row], measures: Sequence[str]) -> Iterator
             if measure not in row:
                 raise NoTruth(f"the generator has no expected answers for measure '{measure}' of view '{view.name}'")
             yield (place, measure), row[measure]
+
+
+def whole_tables(call: Call) -> dict[str, tuple[View, Path]]:
+    """The view and the folder of each sink of the demo that has all rows of its view."""
+    return {
+        name: (defined.view, defined.folder / defined.sink.to.address)
+        for name, defined in sinks_of(call.definitions(), call.settings(), call.project).items()
+        if isinstance(defined.sink.to, SinkTable) and not defined.sink.keys and defined.sink.where is None
+    }
+
+
+def rows_up_to(view: View, folder: Path, end: Position) -> list[Mapping[str, Any]] | None:
+    """The rows of the newest version of a table; None until its token counts everything below a position."""
+    if not DeltaTable.is_deltatable(str(folder)):
+        return None
+    table = DeltaTable(str(folder))
+    token = table.history(1)[0].get(METADATA)
+    if token is None or not end.at_or_below(ChangesToken.parse(token.partition(" ")[0]).end):
+        return None
+    columns = pa.schema([field for field in answer_schema(view) if field.name != WINDOW_STATE.name])
+    return [*to_rows(view, pa.table(table.to_pyarrow_table()).select(columns.names).cast(columns))]

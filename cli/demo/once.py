@@ -7,7 +7,7 @@ restart  the speed layer was killed with SIGKILL and restarted while more events
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ from statistics import quantiles
 from typing import Any
 
 from tandem.cli.demo import scheduler
-from tandem.cli.demo.checks import DemoCheck, compare
+from tandem.cli.demo.checks import DemoCheck, Row, compare, rows_up_to, whole_tables
 from tandem.cli.demo.lake import NO_TABLE, Seam
 from tandem.cli.demo.scheduler import Scheduler
 from tandem.cli.demo.stage import DemoChild, Stage
@@ -25,6 +25,7 @@ from tandem.cli.demo.watcher import Look, Watcher
 from tandem.cli.records import expected_answers
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.views.errors import TandemError
+from tandem.views.view import View
 
 SPEED = "speed"
 # The share of the events at which each part ends, and the duration of the parts during which something must happen.
@@ -65,6 +66,7 @@ class SentRecord:
     """The measurements of the demo."""
 
     checks: list[DemoCheck] = field(default_factory=list)
+    sinks: dict[str, list[DemoCheck]] = field(default_factory=dict)
     durations: dict[str, list[float]] = field(default_factory=dict)
     freshness: Freshness = field(default_factory=Freshness)
     positions: dict[str, Any] = field(default_factory=dict)
@@ -147,8 +149,27 @@ class Play:
             check = compare(name, self.watcher.views, truth, self.watcher.answers())
         self.record.checks.append(check)
         self.record.positions[name] = look.to_json()
-        outcome = "all agree" if check.passed else f"{check.differ} differ"
-        self.say(f"{name}: {check.answers} answers compared with the expected ones, {outcome}")
+        self.say(f"{name}: {check.answers} answers compared with the expected ones, {_outcome(check)}")
+        for sink, (view, folder) in whole_tables(self.stage.call).items():
+            if view.name in self.watcher.views:
+                self.check_sink(name, sink, view, folder, truth)
+
+    def check_sink(self, name: str, sink: str, view: View, folder: Path, truth: Mapping[str, Sequence[Row]]) -> None:
+        """Compare a sink's table with the same expected answers, once its token counts what these answers count."""
+        end = self.watcher.commit_end(view.source.name)
+        rows = wait_for(
+            f"the token of sink {sink} to reach {end}",
+            lambda: rows_up_to(view, folder, end),
+            seconds=_CATCH_UP_S,
+            meanwhile=self.stage.check,
+        )
+        check = compare(name, {view.name: view}, truth, {view.name: rows})
+        self.record.sinks.setdefault(sink, []).append(check)
+        self.say(f"{name}: {check.answers} values in the table of sink {sink} compared with them, {_outcome(check)}")
+
+
+def _outcome(check: DemoCheck) -> str:
+    return "all agree" if check.passed else f"{check.differ} differ"
 
 
 def play(play: Play) -> None:

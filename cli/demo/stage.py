@@ -17,6 +17,7 @@ from tandem.cli.command.exclusive_state import emptied, own_state
 from tandem.cli.command.signals import undisturbed
 from tandem.cli.demo import traces
 from tandem.cli.demo.bucket import own_bucket
+from tandem.cli.demo.checks import SINKS_FOLDER
 from tandem.cli.demo.spark_cluster import Cluster, own_cluster
 from tandem.cli.demo.wait_for import wait_for
 from tandem.cli.run import down
@@ -75,7 +76,12 @@ class Stage:
         """On a cluster, look for tables and credentials where none may be."""
         if self.cluster is not None:
             secrets = [self.call.environ[name] for name in _CREDENTIALS]
-            self.traces |= dict.fromkeys([*traces.in_command_lines(secrets), *traces.in_files(self.state, secrets)])
+            self.traces |= dict.fromkeys(
+                [
+                    *traces.in_command_lines(secrets),
+                    *traces.in_files(self.state, secrets, tables_in=self.state / SINKS_FOLDER),
+                ]
+            )
 
     def start(self, *arguments: str) -> DemoChild:
         """Start `tandem ARGUMENTS` for the demo's project and state."""
@@ -185,6 +191,7 @@ def _environ(call: Call, state: Path) -> dict[str, str]:
         "TANDEM_STATE": str(state),
         "TANDEM_STORAGE_ROOT": "",
         "TANDEM_STORAGE_OPTIONS": "{}",
+        "TANDEM_SINKS_TRIAL": str(state / SINKS_FOLDER),
         "TANDEM_KAFKA_BOOTSTRAP": "",
         "TANDEM_KAFKA_PORT": "0",
         **({} if local else {"TANDEM_SPARK_MASTER": "local[*]"}),

@@ -12,10 +12,17 @@ _TABLE_FILE: Final = ".parquet"
 _READ_BYTES: Final = 1 << 20
 
 
-def in_files(folder: Path, secrets: Iterable[str]) -> list[str]:
-    """A sentence for each file of a table, and for each file that contains a secret, below the folder."""
+def in_files(folder: Path, secrets: Iterable[str], *, tables_in: Path | None = None) -> list[str]:
+    """A sentence for each file of a table, and for each file that contains a secret, below the folder.
+
+    Tables may be in the folder `tables_in`.
+    """
     wanted = [secret.encode() for secret in secrets]
-    return [f"{path}: {why}" for path in sorted(folder.rglob("*")) for why in _of_file(path, wanted)]
+    return [
+        f"{path}: {why}"
+        for path in sorted(folder.rglob("*"))
+        for why in _of_file(path, wanted, table=tables_in is not None and path.is_relative_to(tables_in))
+    ]
 
 
 def in_command_lines(secrets: Iterable[str]) -> list[str]:
@@ -28,8 +35,8 @@ def in_command_lines(secrets: Iterable[str]) -> list[str]:
     return found
 
 
-def _of_file(path: Path, wanted: list[bytes]) -> Iterator[str]:
-    if path.name == _LOG or path.suffix == _TABLE_FILE:
+def _of_file(path: Path, wanted: list[bytes], *, table: bool) -> Iterator[str]:
+    if not table and (path.name == _LOG or path.suffix == _TABLE_FILE):
         yield "it is a part of a table, and all tables are in the bucket"
     with suppress(FileNotFoundError):  # a part of Spark deletes its files meanwhile
         if path.is_file() and _contains(path, wanted):

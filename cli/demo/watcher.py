@@ -107,6 +107,10 @@ class Watcher:
         positions = [snapshot.positions.get(name) for name in self.sources]
         return None if None in positions else _together(position for position in positions if position is not None)
 
+    def commit_end(self, source: str) -> Position:
+        """Where the commits of a source end at the pinned snapshot."""
+        return self.reader.snapshot().tails[source].committed
+
     def answer(self, view: str, layer: Layer = "merged", limit: int | None = None) -> Value | Absent:
         """A view's answer at the pinned snapshot. Raises ReadFailed."""
         return given(self.reader.answer(view, layer=layer, limit=limit))

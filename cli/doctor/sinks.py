@@ -7,6 +7,7 @@ from tandem.cli.doctor.check import Check, FailedCheck, Finding, ok
 from tandem.cli.doctor.subject import Subject
 from tandem.ledger.publish.publications import Publications
 from tandem.serving.read.reader import Reader
+from tandem.serving.sinks.definition import sinks_of
 from tandem.serving.status.sinks import sink_states
 from tandem.views.counted import counted
 
@@ -28,7 +29,7 @@ LATE: Final = FailedCheck(
 
 
 def _sinks(subject: Subject) -> Iterator[Finding]:
-    sinks = subject.call.definitions().sinks
+    sinks = sinks_of(subject.call.definitions(), subject.settings, subject.call.project)
     if not sinks:
         yield ok("the project has no sinks")
         return

@@ -21,6 +21,7 @@ from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.serving.connection import EVERY_S, Connection
 from tandem.serving.memory.store import Store
+from tandem.serving.sinks.definition import sinks_of
 from tandem.serving.sinks.follow import SinkStep, token_of_target
 from tandem.serving.sinks.run import SinkRunner, fingerprint
 from tandem.serving.sinks.target import SinkInProject
@@ -48,7 +49,7 @@ def run(
     project runs is refused.
     """
     settings, project = call.settings(), call.definitions()
-    sinks = {name: SinkInProject(sink, project, settings, call.project) for name, sink in project.sinks.items()}
+    sinks = sinks_of(project, settings, call.project)
     if name is None:
         if once:
             raise TandemError("--once needs the name of a sink", code="usage-invalid")

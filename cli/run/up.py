@@ -97,12 +97,14 @@ def _sinks(call: Call, settings: Settings) -> Collection[Sink] | None:
     except DefinitionError as error:
         call.say(f"the process of sinks is neither started nor changed, since the definitions are invalid: {error}")
         return None
-    for sink in project.sinks.values():
-        from tandem.serving.sinks.definition import check_sink  # noqa: PLC0415 - few projects have a sink
-        from tandem.serving.sinks.target import SinkInProject  # noqa: PLC0415
+    if not project.sinks:
+        return ()
+    from tandem.serving.sinks.definition import check_sink, sinks_of  # noqa: PLC0415 - few projects have a sink
 
-        check_sink(SinkInProject(sink, project, settings, call.project))
-    return project.sinks.values()
+    sinks = sinks_of(project, settings, call.project)
+    for defined in sinks.values():
+        check_sink(defined)
+    return [defined.sink for defined in sinks.values()]
 
 
 def _provide_sinks(call: Call, settings: Settings, supervised: Supervised, sinks: Collection[Sink]) -> None:

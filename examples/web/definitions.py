@@ -4,12 +4,14 @@ from datetime import datetime
 
 from tandem import (
     Event,
+    Sink,
     Source,
     View,
     all_time,
     approx_count_distinct,
     approx_quantiles,
     count,
+    delta_table,
     maximum,
     mean,
     minimum,
@@ -86,5 +88,8 @@ totals = View(
     },
 )
 
+status_lake = Sink(status_counts, to=delta_table("lake/status_counts"))
+
 SOURCES = (requests,)
 VIEWS = (page_traffic, section_visitors, route_latency, status_counts, user_bytes, totals)
+SINKS = (status_lake,)

@@ -15,6 +15,7 @@ from tandem.infra.settings.tables.lineage import LineageSettings
 from tandem.infra.settings.tables.logs import LogsSettings
 from tandem.infra.settings.tables.registry import RegistrySettings
 from tandem.infra.settings.tables.serving import ServingSettings
+from tandem.infra.settings.tables.sinks import SinkSettings
 from tandem.infra.settings.tables.spark import SparkSettings
 from tandem.infra.settings.tables.speed import SpeedSettings
 from tandem.infra.settings.tables.storage import StorageSettings
@@ -38,6 +39,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     airflow: AirflowSettings = AirflowSettings()
     alerts: AlertSettings = AlertSettings()
     serving: ServingSettings = ServingSettings()
+    sinks: SinkSettings = SinkSettings()
 
     @property
     def folder(self) -> Path:

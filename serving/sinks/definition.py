@@ -1,13 +1,28 @@
 """A sink's definition as the rows that it wants and a target; what is refused before it runs."""
 
+from pathlib import Path
+
+from tandem.infra.settings import Settings
 from tandem.serving.read.outputs import check_output
 from tandem.serving.read.row_filter import RowsWanted, row_filter
 from tandem.serving.sinks.target import SinkInProject, SinkRefused, Target, TargetKind, TargetLog
 from tandem.views.errors import TandemError
+from tandem.views.project.project import Project
 from tandem.views.sinks.delta_table import SinkTable
 from tandem.views.sinks.kafka_topic import SinkTopic
 from tandem.views.sinks.postgres_table import PostgresTable
 from tandem.views.sinks.sink import Sink, SinkTarget
+
+
+def sinks_of(project: Project, settings: Settings, folder: Path) -> dict[str, SinkInProject]:
+    """The sinks that run in an installation, by name; in a trial those alone whose target is a relative folder."""
+    trial = settings.sinks.trial
+    base = folder / trial if trial else folder
+    return {
+        name: SinkInProject(sink, project, settings, base)
+        for name, sink in project.sinks.items()
+        if not trial or (isinstance(sink.to, SinkTable) and sink.to.relative)
+    }
 
 
 def rows_of(sink: Sink) -> RowsWanted:

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tandem.cli.demo.checks import SINKS_FOLDER
 from tests.cli.demo.terminal import frames, opened, read_to_end, sums, words
 from tests.stack import environ
 
@@ -143,7 +144,12 @@ def test_tables_in_a_bucket_agree_and_leave_neither_tables_nor_credentials_on_th
         out, _ = child.communicate(timeout=1700)
     assert child.returncode == 0, (tmp_path / "said").read_text()
     assert [check["differ"] for check in json.loads(out)["checks"]] == [0, 0, 0]
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    (sink,) = json.loads(out)["sinks"].values()
+    assert [(check["name"], check["differ"], check["answers"] > 0) for check in sink] == [
+        (name, 0, True) for name in ("tail", "batch", "restart")
+    ]
+    # The table of a sink is a folder of the demo's, wherever the project's tables are.
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and SINKS_FOLDER not in path.parts]
     assert [path for path in files if path.suffix == ".parquet" or "_delta_log" in path.parts] == []
     assert len(secret) == 32
     assert [path for path in files if secret.encode() in path.read_bytes()] == []

@@ -1020,6 +1020,22 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "test_a_snapshot_voids_what_the_topic_has_of_another_meaning_or_without_a_token",
     ),
     Mutant(
+        "sink-without-lock",
+        "two processes run one sink at once",
+        """                acquire,
+                what="`tandem sink`",""",
+        """                lambda _: True,
+                what="`tandem sink`",""",
+        "test_a_sink_that_another_process_runs_is_refused_until_that_ends",
+    ),
+    Mutant(
+        "sink-late-by-a-publication",
+        "a target that lacks the rows of a publication is reported as the view",
+        "return named == (snapshot.publication.release, live.fingerprint, live.version)",
+        "return named[:2] == (snapshot.publication.release, live.fingerprint)",
+        "test_a_publication_that_the_target_lacks_is_a_lag_in_seconds",
+    ),
+    Mutant(
         "sink-postgres-stale-writer",
         "a sink's process writes over the rows and the token of another process",
         "if self._token_row(cursor, lock=True) != self._stored:",

@@ -17,6 +17,11 @@ class SinkTable(SinkTarget):
 
     address: str
 
+    @property
+    def relative(self) -> bool:
+        """Whether it is a folder that is relative to the project's."""
+        return "://" not in self.address and not self.address.startswith(("/", "~"))
+
     def __str__(self) -> str:
         return f"delta_table({self.address!r})"
 

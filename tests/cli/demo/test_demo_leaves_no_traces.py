@@ -21,6 +21,9 @@ def test_parts_of_tables_are_found(tmp_path: Path) -> None:
     assert [line.partition(": ")[0] for line in found] == [
         str(tmp_path / "a" / name) for name in ("_delta_log", "part-1.parquet")
     ]
+    assert traces.in_files(tmp_path, [SECRET], tables_in=tmp_path / "a") == []
+    (tmp_path / "a" / "part-2.parquet").write_text(SECRET)
+    assert len(traces.in_files(tmp_path, [SECRET], tables_in=tmp_path / "a")) == 1
 
 
 def test_a_credential_is_found_wherever_it_is_in_a_file_and_not_repeated(tmp_path: Path) -> None:

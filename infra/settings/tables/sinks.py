@@ -1,0 +1,16 @@
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+
+class SinkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[sinks]`: where sinks write."""
+
+    trial: Annotated[
+        str,
+        Meta(
+            description="Folder of a trial, relative to the project's folder: tables of sinks with a relative folder are in it, "
+            "and sinks with another target do not run. Empty: sinks write to their targets. `tandem demo` sets it."
+        ),
+    ] = ""
