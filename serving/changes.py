@@ -102,7 +102,7 @@ class Changes:
 
     `before` are the rows that changed or are gone as they were, without labels. Of the output append `rows` are of windows that
     became final, `late` are changed rows of windows that were final before, or their number if they are dropped. The `first`
-    update of the outputs append and changes from no token is complete.
+    update of the outputs append and changes from no token is complete, also if it has no rows.
     """
 
     rows: Value | Absent
@@ -203,7 +203,7 @@ class ViewFollower:
             return None
         update = self._compare(to)
         self._first, self._before, self._watermark = False, state, mark
-        return None if update.empty and not moved else update
+        return None if update.empty and not (moved or update.first) else update
 
     def _mark(self, to: Sight) -> int | None:
         """The watermark of the final rows that the reader has after a step."""

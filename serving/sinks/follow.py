@@ -77,9 +77,10 @@ def append(view: PublishedView, log: TargetLog, wanted: RowsWanted) -> Iterator[
             for change in view.changes(token, keys=wanted.keys, where=wanted.where, output=wanted.output):
                 sent = messages(change, wanted.output)
                 log.append(sent, _stamp(change.token, wanted, change.provenance))
+                rows = sum(message.key is not None for message in sent)
                 gone = sum(message.kind == "withdrawn" or _deletes(message) for message in sent)
                 stored = token = change.token
-                yield SinkStep(len(sent) - gone, gone, token, compared)
+                yield SinkStep(rows - gone, gone, token, compared)
                 compared = False
         except TokenGone:
             token = None

@@ -173,3 +173,16 @@ def test_final_rows_continue_only_from_a_token_of_theirs(tmp_path: Path) -> None
     connection = Connection(Store(world.tables, 1))
     with pytest.raises(BadSelection, match="output append continues from a token of this output"):
         connection.view("minutes").changes(connection.view("minutes").now().token, output="append")
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_the_first_update_comes_without_rows_too(tmp_path: Path, output: str) -> None:
+    world = World(tmp_path, definitions=MORE)
+    world.append(0, hit("/a", 1))
+    world.trigger()
+    store = Store(world.tables, 1)
+    reader = watch(store, store.pinned(), "minutes", None, RowsWanted(where="n > 9", output=output))
+    first = reader.look(store.pinned())
+    assert first is not None
+    assert (first.first, first.empty) == (True, True)
+    assert reader.look(store.pinned()) is None
