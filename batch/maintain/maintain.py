@@ -175,6 +175,7 @@ def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iter
         ("diffs",),
         ("gaps",),
         ("erasures",),
+        ("fed_files",),
         ("audits",),
         ("rates",),
         ("tokens",),

@@ -16,18 +16,20 @@ from tandem.cli.command.published_definitions import topic as topic_of
 from tandem.cli.command.signals import DeferredInterrupt, Interrupted, defer_interrupt, stopping
 from tandem.cli.command.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
 from tandem.cli.log.file_progress import bytes_to_read, file_progress
-from tandem.cli.log.sending import RecordSending
+from tandem.cli.log.folder_feed import FolderFeed
+from tandem.cli.log.sending import RecordSending, say_rejects
 from tandem.cli.records.bundles import Bundles, UnclosedQuote
 from tandem.cli.records.file_values import FORCED, FileValues, file_values
 from tandem.cli.records.folder_files import folder_files, partition_folders
 from tandem.cli.records.parquet.parquet_values import SUFFIXES
-from tandem.cli.records.reject_groups import RejectGroups, by_reason, sample_sentence
+from tandem.cli.records.reject_groups import RejectGroups, by_reason
 from tandem.cli.records.tail import followed
 from tandem.infra import kafka
 from tandem.infra.kafka import broker
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.fed_files import FedFiles
 from tandem.ledger.log.positions import Position
-from tandem.ledger.log.registry_schemas import RegistrySchemas, schemas_in
+from tandem.ledger.log.registry_schemas import schemas_in
 from tandem.views.counted import counted
 from tandem.views.decode.file import value_ends
 from tandem.views.errors import TandemError
@@ -47,7 +49,10 @@ def run(
     source: Annotated[str, typer.Option(help="The source whose topic receives the records.")],
     topic: Annotated[str | None, typer.Option(help="The topic, if the source has several.")] = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Continue with appended lines, across file rotations, until interrupted.")
+        bool,
+        typer.Option(
+            "--follow", help="Continue with appended lines, across rotations, or with a folder's new files, until interrupted."
+        ),
     ] = False,
     allow_rejects: Annotated[
         bool,
@@ -75,6 +80,8 @@ def run(
     * If the source's decoder is Avro or Protobuf, values are bytes without line ends: each has its length before it, as a varint.
       An Avro container is read, too, if its schema is the source's (docs/formats.md).
     * Of a folder all files are sent, by name, except those whose names begin with a dot or underscore.
+    * With --follow a folder's files are sent as they appear, each content once over all runs, whatever its names and whatever
+      ends the command. Move complete files into it: a file is read once its size and time stay the same for a second.
 
     The command first decodes up to a thousand records from the file's first megabyte. If more than half of them are rejects, it
     sends nothing; if a few are, it prints an example. It also refuses files that are not text by their first bytes.
@@ -87,6 +94,8 @@ def run(
         raise typer.BadParameter("--follow cannot read standard input, nor a .gz, .zst or Parquet file")
     settings = call.settings()
     to = source_of(definitions(call, Tables.of(settings)), source)
+    if follow and file.is_dir():
+        return _follow_folder(call, to, topic_of(to, topic), file, allow_rejects=allow_rejects)
     if follow and value_ends(to) == "lengths":
         raise typer.BadParameter(f"--follow reads lines; the values of source '{to.name}' are bytes, which have no line ends")
     to_topic = topic_of(to, topic)
@@ -107,14 +116,15 @@ def run(
         if len(files) > 1:
             for each in files:
                 with file_values(to, each, any_bytes=allow_rejects, remedy=FORCED) as values:
-                    _check(call, to, values, schemas, allow_rejects=allow_rejects)
+                    if not allow_rejects:
+                        say_rejects(call.say, to, values, schemas)
         try:
             for each in files:
                 if interrupt.requested:
                     break
                 with _source_values(to, each, interrupt, follow=follow, any_bytes=allow_rejects) as values:
-                    if values is not None and len(files) == 1:
-                        _check(call, to, values, schemas, allow_rejects=allow_rejects)
+                    if values is not None and len(files) == 1 and not allow_rejects:
+                        say_rejects(call.say, to, values, schemas)
                     if follow:
                         _follow(call, sending, each, stop)
                     elif values is not None:
@@ -175,14 +185,6 @@ def _reject_sentence(rejects: RejectGroups) -> str:
     return f"; {rejects.total} rejected: {by_reason(rejects.reasons)}, such as {rejects.largest(1)[0]}"
 
 
-def _check(call: Call, source: Source, values: FileValues, schemas: RegistrySchemas, *, allow_rejects: bool) -> None:
-    """Say which of the first values cannot be decoded. Raises TandemError if that is most of them, unless they are allowed."""
-    if allow_rejects:
-        return
-    if doubt := sample_sentence(source, values.sample(), values.name, values.unit, schemas=schemas):
-        call.say(f"tandem: {doubt}")
-
-
 def _send_file(sending: RecordSending, values: FileValues, interrupt: DeferredInterrupt) -> None:
     """Send all values of a file, or those until Ctrl-C.
 
@@ -235,14 +237,32 @@ def _follow(call: Call, sending: RecordSending, file: Path, stop: Event) -> None
     flush()
 
 
+def _follow_folder(call: Call, source: Source, topic: str, folder: Path, *, allow_rejects: bool) -> Output:
+    """Send what the folder has and gets, until Ctrl-C."""
+    settings = call.settings()
+    tables, address = Tables.of(settings), broker.address(settings)
+    connection = kafka.connect(address)
+    to = kafka.topic(connection, topic)
+    name, ends = f"tandem-feed.{source.name}.{topic}", kafka.ends(connection, [to])
+    with stopping() as stop, kafka.ExactlyOnceAppender(address, to, name, ends) as appender:
+        journal = FedFiles(tables, source.name, to.id)
+        schemas = schemas_in(settings.registry, tables)
+        feed = FolderFeed(source, folder, to, appender, journal, schemas, call.say, allow_rejects)
+        feed.resume()
+        call.say(f"following {folder}; stop with Ctrl-C")
+        feed.run(stop)
+        if (stored := appender.newest()) is not None:
+            ends = {**ends, **stored.ends}
+    document = {"source": source.name, "sent": feed.sent, "files": feed.files, "positions": Position.of(ends).to_json()}
+    return Output(document, f"sent {feed.sent} records of {counted(feed.files, 'whole file')} to {source.name}; all acknowledged")
+
+
 def _files(call: Call, file: Path, *, follow: bool) -> list[Path]:
     """The files to send. Pipes and devices are read as files are; to follow a file waits for it. Raises TandemError."""
     if str(file) != "-" and not follow and not file.exists():
         raise TandemError(f"cannot read {file}: the file does not exist", code="file-unusable")
     if not file.is_dir():
         return [file]
-    if follow:
-        raise TandemError(f"cannot follow {file}: it is a folder; name a file", code="file-unusable")
     files = folder_files(file)
     if names := partition_folders(file, files):
         call.say(

@@ -2,14 +2,31 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from tandem.cli.records.bundles import BundledValue
+from tandem.cli.records.file_values import FileValues
 from tandem.cli.records.record_keys import PIECE
-from tandem.cli.records.reject_groups import RejectGroups, decode_values
+from tandem.cli.records.reject_groups import RejectGroups, decode_values, sample_sentence
 from tandem.infra import kafka
 from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.views.project.partition_key import record_keys
 from tandem.views.source.source import Source
+
+
+class RecordSender(Protocol):
+    """Takes records for a topic: kafka.Sender, or a collection of what one transaction gets."""
+
+    acknowledged: int
+
+    def send(self, topic: str, value: bytes | None, key: bytes | None = None) -> None:
+        """Hand over one record. Raises NotSent."""
+
+    def poll(self) -> None:
+        """Process acknowledgements. Raises NotSent."""
+
+    def finish(self) -> None:
+        """Return when all is acknowledged. Raises NotSent."""
 
 
 @dataclass
@@ -22,7 +39,7 @@ class RecordSending:
     source: Source
     topic: str
     file: str
-    sender: kafka.Sender
+    sender: RecordSender
     show: Callable[[int, int], None]
     rejects: RejectGroups | None = None
     unit: str = "line"
@@ -75,3 +92,9 @@ class RecordSending:
     def _decode(self, rejects: RejectGroups) -> None:
         decode_values(self.source, self.undecoded, rejects, self.schemas)
         self.undecoded.clear()
+
+
+def say_rejects(say: Callable[[str], None], source: Source, values: FileValues, schemas: RegistrySchemas) -> None:
+    """Say which of a file's first values cannot be decoded. Raises TandemError if that is most of them."""
+    if doubt := sample_sentence(source, values.sample(), values.name, values.unit, schemas=schemas):
+        say(f"tandem: {doubt}")

@@ -18,14 +18,19 @@ def folder_files(path: Path) -> list[Path]:
             f"{path} is a Delta table: some of its files may not be current; export its rows to a folder of Parquet files first",
             code="file-unusable",
         )
-    files = [
+    files = visible_files(path)
+    if not files:
+        raise TandemError(f"folder {path} has no files, apart from those whose names begin with . or _", code="file-unusable")
+    return files
+
+
+def visible_files(path: Path) -> list[Path]:
+    """All files below the folder by name, without those that Spark and shells hide."""
+    return [
         file
         for file in sorted(path.rglob("*"))
         if file.is_file() and not any(part[0] in "._" for part in file.relative_to(path).parts)
     ]
-    if not files:
-        raise TandemError(f"folder {path} has no files, apart from those whose names begin with . or _", code="file-unusable")
-    return files
 
 
 def partition_folders(root: Path, files: list[Path]) -> list[str]:

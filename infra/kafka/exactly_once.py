@@ -82,6 +82,10 @@ class ExactlyOnceAppender:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave; an open transaction is ended by the next appender of the name."""
         self._group.close()
 
     def newest(self) -> StoredText | None:
@@ -117,7 +121,9 @@ class ExactlyOnceAppender:
             for record in records:
                 self._produce(record)
             if records or placed:
-                self._producer.flush(_DELIVERY_S + _ABORT_S)
+                # confluent-kafka 2.16 answers a fatal error here by SystemError; the next call has the reason.
+                with contextlib.suppress(SystemError, KafkaError):
+                    self._producer.flush(_DELIVERY_S + _ABORT_S)
             if self._failure is None:
                 # The marker that ends the transaction in a partition takes an offset, too.
                 offsets = [

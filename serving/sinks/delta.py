@@ -149,6 +149,10 @@ class DeltaTarget:
         except FAILURES as error:
             raise Unwritable(f"cannot create table {self.address}: {reason(error)}") from error
 
+    def close(self) -> None:
+        """Forget the table."""
+        self.handle = None
+
     def _compact(self, stamp: Stamp) -> None:
         """Merge the small files of the table's newest writes."""
         handle = self._table()

@@ -135,6 +135,10 @@ class CompactedTopic:
                 )
         self.appender.append(records, stamp.text, placed=tombstones)
 
+    def close(self) -> None:
+        """Close the producer's group."""
+        self.appender.close()
+
     def _place(self, key: bytes) -> tuple[int, bytes]:
         return kafka.partition_of(key, self.topic.partitions), key
 
@@ -176,6 +180,10 @@ class MessageTopic:
             else:
                 records.append(kafka.Record(0, _text(message.key).encode(), value, headers))
         self.appender.append(records, stamp.text, placed=placed)
+
+    def close(self) -> None:
+        """Close the producer's group."""
+        self.appender.close()
 
 
 def records_to_the_end(connection: kafka.BrokerConnection, topic: kafka.Topic) -> Iterator[pa.Table]:

@@ -7,7 +7,7 @@ other sink; a thread that waits for such a target ends with the process, which l
 import hashlib
 import os
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from threading import Event, Thread
@@ -54,7 +54,8 @@ class SinkRunner:
             self._reporters[sink.name] = reporter
             try:
                 check_sink(defined)
-                yield target_of(defined)
+                with closing(target_of(defined)) as target:
+                    yield target
             except GeneratorExit:
                 raise
             except BaseException as error:

@@ -70,6 +70,9 @@ class Target(Protocol):
     def replace(self, rows: pa.Table, identity: Sequence[str], stamp: Stamp) -> None:
         """In one step, put `rows` in place of all rows, with their columns, and store the stamp. Raises as `write`."""
 
+    def close(self) -> None:
+        """Release the client; the target is not used afterwards."""
+
 
 @runtime_checkable
 class TargetLog(Protocol):
@@ -80,6 +83,9 @@ class TargetLog(Protocol):
 
     def append(self, messages: Sequence[SinkMessage], stamp: Stamp) -> None:
         """In one step, append the messages and store the stamp. Raises TandemError."""
+
+    def close(self) -> None:
+        """Release the client; the target is not used afterwards."""
 
 
 class TargetKind(Protocol):

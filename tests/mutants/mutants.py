@@ -1112,4 +1112,18 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         'kind, before = "changes", _without_labels(update, update.before.slice(0, 0), zone)',
         "test_outputs_over_http_are_those_of_a_program",
     ),
+    Mutant(
+        "folder-sent-again",
+        "a run that continues a file of a followed folder sends its first records again",
+        "            if number < file.records:\n                continue\n",
+        "            if number < 0:\n                continue\n",
+        "test_a_run_ends_at_any_step_and_the_next_one_continues",
+    ),
+    Mutant(
+        "folder-row-before-commit",
+        "the journal has a file of a followed folder before its last records are committed",
+        "        self._record(whole := commit(whole=True))\n",
+        "        self._record(whole := replace(file, records=file.records))\n        whole = commit(whole=True)\n",
+        "test_a_run_ends_at_any_step_and_the_next_one_continues",
+    ),
 )

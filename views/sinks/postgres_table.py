@@ -1,7 +1,7 @@
 """A PostgreSQL table as the target of a sink."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from tandem.views.errors import DefinitionError
@@ -17,7 +17,7 @@ class PostgresTable(SinkTarget):
     """The PostgreSQL table of a sink, by its name and its connection."""
 
     table: str
-    dsn: str = field(repr=False)
+    dsn: str
 
     def __str__(self) -> str:
         return f"postgres_table({self.table!r}, dsn={self.dsn!r})"
