@@ -11,6 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from tandem.cli.metrics import samples
 from tandem.cli.metrics.samples import ProjectState, Sample
+from tandem.serving.sinks.alerts.book import active_edges
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Family:
 
 _SOURCE: Final = ("source",)
 _SINK: Final = ("sink",)
+_ALERT: Final = ("alert",)
+_RECEIVER: Final = ("alert", "receiver")
 _AUDITED: Final = ("view", "measure")
 _RUN: Final = ("source", "kind")
 _TABLE: Final = ("kind", "name")
@@ -196,6 +199,27 @@ FAMILIES: Final = (
         _SINK,
         "Attempts that ended with an error since the process of the sink began.",
         samples.of_sinks(lambda sink: sink["errors"]),
+    ),
+    Family(
+        "tandem_alert_raised",
+        "gauge",
+        _ALERT,
+        "Rows for which the alert is raised; missing if it has never run.",
+        samples.of_alerts(lambda document: len(active_edges(document))),
+    ),
+    Family(
+        "tandem_alert_unsent",
+        "gauge",
+        _RECEIVER,
+        "Edges that are stored, and that the receiver has not acknowledged.",
+        samples.of_receivers(lambda document, receiver: len(document.unsent(receiver))),
+    ),
+    Family(
+        "tandem_alert_failing",
+        "gauge",
+        _RECEIVER,
+        "1 if the last attempt to send to the receiver failed, 0 if not.",
+        samples.of_receivers(lambda document, receiver: receiver in document.faults),
     ),
     Family(
         "tandem_newest_event_age_seconds",

@@ -18,6 +18,8 @@ from tandem.ledger.publish.rates import Rate, RunRates
 from tandem.ledger.publish.releases import Releases
 from tandem.serving.read.provenance import age
 from tandem.serving.read.reader import Reader
+from tandem.serving.sinks.alerts import book
+from tandem.serving.sinks.alerts.book import AlertDocument
 from tandem.serving.status.part_state import STATES
 from tandem.speed import progress
 from tandem.speed.progress import MicroBatches
@@ -43,6 +45,7 @@ class ProjectState:
     * `expected`: the processes that `up` starts.
     * `micro_batches`: those of the speed layer since it started; None if it does not run.
     * `stored`: the existing tables of the live release.
+    * `alerts`: what is stored of each alert that has ever run.
     """
 
     now: datetime
@@ -53,6 +56,7 @@ class ProjectState:
     runs: Sequence[Rate]
     stored: Sequence[StoredBytes]
     micro_batches: Sequence[MicroBatches]
+    alerts: Mapping[str, AlertDocument]
 
 
 def look(call: Call, *, now: datetime) -> ProjectState:
@@ -70,6 +74,7 @@ def look(call: Call, *, now: datetime) -> ProjectState:
         RunRates(tables).history(),
         [] if published is None else list(_stored(tables, published)),
         running.sources if (running := progress.read(settings.folder)) else (),
+        {name: document for name in book.names(tables) if (document := book.load_document(tables, name)) is not None},
     )
 
 
@@ -110,6 +115,20 @@ def of_views(read: Callable[[Mapping[str, Any]], float | None]) -> Samples:
 def of_sinks(read: Callable[[Mapping[str, Any]], float | None]) -> Samples:
     """A value of each sink that has run here, left out where it is null."""
     return lambda project: _known(((sink["sink"],), read(sink)) for sink in project.status["sinks"])
+
+
+def of_alerts(read: Callable[[AlertDocument], float]) -> Samples:
+    """A value of each alert that has ever run."""
+    return lambda project: (((name,), read(document)) for name, document in project.alerts.items())
+
+
+def of_receivers(read: Callable[[AlertDocument, str], float]) -> Samples:
+    """A value of each alert and receiver that has edges to get, or has failed."""
+    return lambda project: (
+        ((name, receiver), read(document, receiver))
+        for name, document in project.alerts.items()
+        for receiver in sorted({*document.faults, *(left for edge in document.edges for left in edge.left)})
+    )
 
 
 def of_hot_tails(read: Callable[[Mapping[str, Any]], float]) -> Samples:

@@ -3,18 +3,22 @@
 import json
 import secrets
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from threading import Event, Thread
 from typing import Annotated, Any, Final, Literal
 
 import typer
+from structlog.typing import FilteringBoundLogger
 
 from tandem.batch.runtime import table_locks
 from tandem.cli.command import signals
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.text_tables import below_lines, listing
 from tandem.infra.settings import Settings
+from tandem.infra.supervision import restarts
 from tandem.ledger.delta.addresses import Tables
 from tandem.serving.connection import EVERY_S
 from tandem.serving.memory.store import Store
@@ -25,6 +29,7 @@ from tandem.serving.sinks.alerts.delivery import receivers_of
 from tandem.serving.sinks.alerts.episodes import Edge
 from tandem.serving.sinks.alerts.run import AlertRunner, alert_runner
 from tandem.serving.sinks.alerts.webhook import edge_document
+from tandem.serving.sinks.run import reason_of
 from tandem.views.errors import DefinitionError, TandemError
 from tandem.views.instant import utc_text
 from tandem.views.project.project import Project
@@ -68,16 +73,10 @@ def _run(call: Call, settings: Settings, project: Project, *, once: bool) -> Out
         raise DefinitionError("the project has no alerts; docs/alerts.md shows how definitions.py declares one")
     for alert in project.alerts.values():
         bind_alert(alert, project.views[alert.view.name])
-    receivers = receivers_of(settings.alerts, _now)
-    with table_locks.locked(settings, LOCK, what="`tandem alerts run`", now=_now, say=call.say) as tables:
-        store = Store(tables, secrets.randbits(64), settings.serving.memory_mb << 20)
-        runner = alert_runner(store, project.alerts.values(), receivers, _now, call.say)
+    store = Store(Tables.of(settings), secrets.randbits(64), settings.serving.memory_mb << 20)
+    with _runner(settings, project, store, call.say, say=call.say) as (runner, check):
         if once:
             return _run_once(runner)
-
-        def check() -> None:
-            for lease in tables.leases.values():
-                lease.check()
 
         def see(edges: Sequence[Edge]) -> None:
             for edge in edges:
@@ -87,6 +86,47 @@ def _run(call: Call, settings: Settings, project: Project, *, once: bool) -> Out
         with signals.stopping() as stop:
             runner.run(stop, EVERY_S, see, check)
     return None
+
+
+def keep(settings: Settings, project: Project, store: Store, stop: Event, log: FilteringBoundLogger) -> Thread:
+    """Run the project's alerts over a store in a thread until `stop` is set, again after every failure; returns the thread.
+
+    In a trial nothing is sent.
+    """
+
+    def warn(sentence: str) -> None:
+        log.warning("an alert failed and is tried again", error=sentence)
+
+    def run_again() -> None:
+        terms, failures = restarts.terms(settings.supervisor), 0
+        while not stop.is_set():
+            try:
+                with _runner(settings, project, store, warn, say=log.info) as (runner, check):
+                    failures = 0
+                    runner.run(stop, EVERY_S, lambda _: None, check)
+            except BaseException as error:  # noqa: BLE001 - the sinks of the process go on, whatever it is
+                failures += 1
+                log.warning("the alerts failed and are tried again", error=reason_of(error))
+                stop.wait(restarts.pause(failures, terms))
+
+    thread = Thread(target=run_again, name="alerts", daemon=True)
+    thread.start()
+    return thread
+
+
+@contextmanager
+def _runner(
+    settings: Settings, project: Project, store: Store, warn: Callable[[str], object], *, say: Callable[[str], None]
+) -> Iterator[tuple[AlertRunner, Callable[[], None]]]:
+    """The only runner of the project's alerts, and a check that it still is. Raises LockTimeout, LeaseLost by the check."""
+    receivers = () if settings.sinks.trial else receivers_of(settings.alerts, _now)
+    with table_locks.locked(settings, LOCK, what="`tandem alerts run`", now=_now, say=say) as tables:
+
+        def check() -> None:
+            for lease in tables.leases.values():
+                lease.check()
+
+        yield alert_runner(store, project.alerts.values(), receivers, tables=tables, clock=_now, warn=warn), check
 
 
 def _run_once(runner: AlertRunner) -> Output:

@@ -19,7 +19,7 @@ from tandem.infra.supervision import record
 SPEED: Final = "speed"
 SERVER: Final = "serve"
 SINK: Final = "sink"
-"""The process of all sinks."""
+"""The process of all sinks and alerts."""
 _ORDER: Final = (broker.NAME, SPEED, SERVER, SINK, *local_airflow.NAMES, record.NAME)
 """The order of starting parts; they stop in reverse order, so that no part loses another part that it reads from."""
 

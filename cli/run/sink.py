@@ -14,7 +14,7 @@ import typer
 from tandem.cli.command import signals
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.command_log import part_log
-from tandem.cli.run import part_processes
+from tandem.cli.run import alerts, part_processes
 from tandem.infra.process import background
 from tandem.infra.process.pulse import Heart
 from tandem.infra.settings import Settings
@@ -27,6 +27,7 @@ from tandem.serving.sinks.run import SinkRunner, fingerprint
 from tandem.serving.sinks.target import SinkInProject
 from tandem.serving.status.sink_report import forget_others
 from tandem.views.errors import DefinitionError, TandemError, listed
+from tandem.views.project.project import Project
 
 POLLS: Final = "publications and commits"
 """The loop of the pulse that polls the project's tables."""
@@ -35,7 +36,9 @@ _BEAT_S: Final = 0.5
 
 def run(
     call: Call,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="The sink's name; without it all sinks run.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="The sink's name; without it all sinks and alerts.")
+    ] = None,
     *,
     once: Annotated[bool, typer.Option("--once", help="Bring the target to the newest snapshot, and end.")] = False,
 ) -> Output | None:
@@ -44,16 +47,16 @@ def run(
     A step writes rows, deletes rows, and stores the token up to which the target is the view; all or nothing. The next run
     continues from that token. It compares all rows first if the token has expired, or if another program has written.
 
-    Without a name it runs all sinks of the project, as the process of `up` does: a sink that fails is tried again, and later
-    after each failure; the others go on meanwhile. With a name an error ends the command. A sink that another process of this
-    project runs is refused.
+    Without a name it runs all sinks and alerts of the project, as the process of `up` does: a sink that fails is tried again,
+    and later after each failure; the others go on meanwhile. With a name an error ends the command. A sink that another process
+    of this project runs is refused.
     """
     settings, project = call.settings(), call.definitions()
     sinks = sinks_of(project, settings, call.project)
     if name is None:
         if once:
             raise TandemError("--once needs the name of a sink", code="usage-invalid")
-        _run_all(call, settings, sinks.values())
+        _run_all(call, settings, sinks.values(), project)
         return None
     if name not in sinks:
         raise DefinitionError(f"no sink {name!r} in the project; sinks: {listed(name, sinks)}")
@@ -101,10 +104,10 @@ def _run_once(runner: SinkRunner, defined: SinkInProject) -> Output:
     return Output(document, f"sink {sink.name}: wrote {document['rows']} and deleted {document['gone']} rows{compared}")
 
 
-def _run_all(call: Call, settings: Settings, sinks: Collection[SinkInProject]) -> None:
-    """Run all sinks, and announce that to the supervisor if it has started this process."""
-    if not sinks:
-        raise DefinitionError("the project has no sinks; docs/sinks.md shows how definitions.py declares one")
+def _run_all(call: Call, settings: Settings, sinks: Collection[SinkInProject], project: Project) -> None:
+    """Run all sinks and alerts, and announce that to the supervisor if it has started this process."""
+    if not sinks and not project.alerts:
+        raise DefinitionError("the project has no sinks and no alerts; docs/sinks.md shows how definitions.py declares one")
     mine = background.running(settings.folder, part_processes.SINK)
     supervised = mine is not None and mine.pid == os.getpid()
     heart = Heart(settings.folder, part_processes.SINK) if supervised else None
@@ -116,11 +119,14 @@ def _run_all(call: Call, settings: Settings, sinks: Collection[SinkInProject]) -
         forget_others(settings.folder, frozenset(defined.sink.name for defined in sinks))
         runner = SinkRunner(connection)
         threads = runner.keep(sinks, stop, log)
+        if project.alerts:
+            threads.threads.append(alerts.keep(settings, project, connection.store, stop, log))
         if heart is not None:
             heart.beat()
             heart.begins(0, POLLS)
             Thread(target=_beat, args=(heart, stop), daemon=True).start()
-            part_processes.announce(settings.folder, part_processes.SINK, sinks=fingerprint([defined.sink for defined in sinks]))
+            meant = fingerprint([defined.sink for defined in sinks], project.alerts.values())
+            part_processes.announce(settings.folder, part_processes.SINK, sinks=meant)
         try:
             while not stop.wait(EVERY_S):
                 connection.refresh()

@@ -17,6 +17,7 @@ from tandem.infra.kafka import broker, broker_login
 from tandem.infra.process import background
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
+from tandem.views.alert import Alert
 from tandem.views.errors import DefinitionError, TandemError
 from tandem.views.sinks.sink import Sink
 from tandem.views.source.source import APPEND_TIME, Source
@@ -57,7 +58,7 @@ def run(
     if (wider := private_files.narrow(settings.folder)) is not None:
         call.say(f"the state folder {settings.folder} had mode {wider:04o}, so other users could read it; changed it to 0700")
     sources = definitions(call, Tables.of(settings)).sources.values()
-    sinks = _sinks(call, settings)
+    outputs = _outputs(call, settings)
     with background.starting(settings.folder):
         supervised = Supervised(call, settings, time.monotonic())
         if with_server:
@@ -75,8 +76,8 @@ def run(
         supervised.provide([part_processes.SPEED])
         if with_server:
             supervised.provide([part_processes.SERVER])
-        if sinks is not None:
-            _provide_sinks(call, settings, supervised, sinks)
+        if outputs is not None:
+            _provide_outputs(call, settings, supervised, *outputs)
         if with_airflow:
             _provide_airflow(call, settings, supervised)
     document = part_processes.document(settings)
@@ -90,38 +91,41 @@ def _make_topics(settings: Settings, sources: Collection[Source]) -> None:
     kafka.create(connection, topics, settings, own_time=own_time)
 
 
-def _sinks(call: Call, settings: Settings) -> Collection[Sink] | None:
-    """The sinks of the project's folder; None if its definitions are invalid. Raises SinkRefused, BadSelection."""
+def _outputs(call: Call, settings: Settings) -> tuple[Collection[Sink], Collection[Alert]] | None:
+    """The sinks and alerts of the project's folder; None if its definitions are invalid. Raises SinkRefused, BadSelection."""
     try:
         project = call.definitions()
     except DefinitionError as error:
-        call.say(f"the process of sinks is neither started nor changed, since the definitions are invalid: {error}")
+        call.say(f"the process of sinks and alerts is neither started nor changed, since the definitions are invalid: {error}")
         return None
     if not project.sinks:
-        return ()
+        return (), project.alerts.values()
     from tandem.serving.sinks.definition import check_sink, sinks_of  # noqa: PLC0415 - few projects have a sink
 
     sinks = sinks_of(project, settings, call.project)
     for defined in sinks.values():
         check_sink(defined)
-    return [defined.sink for defined in sinks.values()]
+    return [defined.sink for defined in sinks.values()], project.alerts.values()
 
 
-def _provide_sinks(call: Call, settings: Settings, supervised: Supervised, sinks: Collection[Sink]) -> None:
-    """Keep one process running for all sinks, and none without any; it restarts if they have changed."""
+def _provide_outputs(
+    call: Call, settings: Settings, supervised: Supervised, sinks: Collection[Sink], alerts: Collection[Alert]
+) -> None:
+    """Keep one process running for all sinks and alerts, and none without any; it restarts if they have changed."""
     name, running = part_processes.SINK, background.running(settings.folder, part_processes.SINK)
-    if not sinks:
+    what = " and ".join(word for word, some in (("sinks", sinks), ("alerts", alerts)) if some)
+    if not what:
         if running is not None:
-            call.say("the project has no sinks any more: ending their process")
+            call.say("the project has no sinks and alerts any more: ending their process")
             supervised.end([name])
         return
     from tandem.serving.sinks.run import fingerprint  # noqa: PLC0415 - few projects have a sink
 
     facts = None if running is None else part_processes.announced(settings.folder, name, running)
     if running is None:
-        call.say("starting the sinks")
-    elif facts is not None and facts["sinks"] != fingerprint(sinks):
-        call.say("the sinks have changed: restarting their process")
+        call.say(f"starting the {what}")
+    elif facts is not None and facts["sinks"] != fingerprint(sinks, alerts):
+        call.say(f"the {what} have changed: restarting their process")
         supervised.end([name])
     supervised.provide([name])
 

@@ -5,6 +5,7 @@ dropped, restored or truncated since then has no token. The unique index over ke
 PostgreSQL 15.
 """
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,6 +50,7 @@ _TYPES: Final[tuple[tuple[Any, str], ...]] = (
     (pa.types.is_timestamp, "timestamp with time zone"),
     (pa.types.is_nested, _JSON),
 )
+_INDEX: Final = "tandem_sink_"
 _TYPE: Final = b"postgres"
 """The metadata of a converted column: its type, as PostgreSQL's catalogue writes it."""
 
@@ -167,10 +169,11 @@ class PostgresTarget:
         group = gone.column_names
         with self._step(stamp.text) as cursor:
             if not self._indexed:
+                self._drop_indexes(cursor, but=self._index(group))
                 self._run(
                     cursor,
                     "CREATE UNIQUE INDEX IF NOT EXISTS {index} ON {table} ({group}) NULLS NOT DISTINCT",
-                    index=Identifier(self._index),
+                    index=Identifier(self._index(group)),
                     group=_column_list(group),
                 )
             # A condition of its own for each set of NULL keys: `IS NOT DISTINCT FROM` would read the whole table for a row.
@@ -201,7 +204,7 @@ class PostgresTarget:
         after, self._indexed = _types(rows.schema), False
         with self._step(stamp.text) as cursor:
             before = self._columns(cursor)
-            self._run(cursor, "DROP INDEX IF EXISTS {index}", index=Identifier(self.schema, self._index))
+            self._drop_indexes(cursor)
             self._run(cursor, "DELETE FROM {table}")
             changes = [SQL("DROP COLUMN {}").format(Identifier(name)) for name in before if before[name] != after.get(name)]
             changes += [
@@ -223,10 +226,19 @@ class PostgresTarget:
     def __str__(self) -> str:
         return f"{self.schema}.{self.table}"
 
-    @property
-    def _index(self) -> str:
-        """The name of the unique index, which PostgreSQL would cut at 63 bytes."""
-        return f"{self.table[:56]}_tandem"
+    def _index(self, group: Sequence[str]) -> str:
+        """The name of the unique index over these columns: shorter than 63 bytes, where PostgreSQL would cut it."""
+        return f"{_INDEX}{hashlib.sha256(repr((self.table, *group)).encode()).hexdigest()[:16]}"
+
+    def _drop_indexes(self, cursor: psycopg.Cursor[Any], but: str = "") -> None:
+        """Drop the unique indexes of sinks on the table: those over other keys refuse rows of this view."""
+        names = cursor.execute(
+            "SELECT indexname FROM pg_indexes WHERE schemaname = %s AND tablename = %s AND starts_with(indexname, %s)",
+            (self.schema, self.table, _INDEX),
+        ).fetchall()
+        for (name,) in names:
+            if name != but:
+                self._run(cursor, "DROP INDEX {index}", index=Identifier(self.schema, name))
 
     @contextmanager
     def _step(self, token: str) -> Iterator[psycopg.Cursor[Any]]:

@@ -27,6 +27,7 @@ from tandem.serving.sinks.follow import SinkStep, follow
 from tandem.serving.sinks.target import SinkInProject, Target, TargetLog
 from tandem.serving.status.sink_report import SinkReporter, TargetToken, folder
 from tandem.serving.status.sinks import is_view
+from tandem.views.alert import Alert
 from tandem.views.errors import TandemError, said_by
 from tandem.views.sinks.sink import Sink
 
@@ -130,10 +131,12 @@ def _token(text: str) -> TargetToken:
     return TargetToken(text, named.release, named.fingerprint, named.version, named.end.to_json())
 
 
-def fingerprint(sinks: Collection[Sink]) -> str:
-    """What sinks write, and where: a process that runs others than these has to be restarted."""
+def fingerprint(sinks: Collection[Sink], alerts: Collection[Alert] = ()) -> str:
+    """What sinks write and where, and what alerts say: a process that runs others than these has to be restarted."""
+    outputs: list[Sink | Alert] = [*sinks, *alerts]
     meant = [
-        [sink.view.name, *(repr(getattr(sink, part.name)) for part in fields(sink) if part.name != "view")] for sink in sinks
+        [type(each).__name__, each.view.name, *(repr(getattr(each, part.name)) for part in fields(each) if part.name != "view")]
+        for each in outputs
     ]
     return hashlib.sha256(repr(sorted(meant)).encode()).hexdigest()
 

@@ -1126,4 +1126,27 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "        self._record(whole := replace(file, records=file.records))\n        whole = commit(whole=True)\n",
         "test_a_run_ends_at_any_step_and_the_next_one_continues",
     ),
+    Mutant(
+        "alert-correction-as-cleared",
+        "an alert that a recompute made untrue is cleared, as if new events had ended it",
+        'return restatement(step.before, step.now) or ("late" if row.label == "final" else "events")',
+        'return "late" if row.label == "final" else "events"',
+        "test_an_end_says_why_with_both_values_and_positions",
+    ),
+    Mutant(
+        "alert-raised-twice",
+        "a row that stays raised is raised again at each step",
+        "            after[place] = replace(labelled, edge=edge)\n",
+        "            after[place] = labelled\n",
+        "test_on_time_events_clear_and_late_ones_correct",
+    ),
+    Mutant(
+        "alert-acknowledged-before-sent",
+        "an edge counts as acknowledged before it is sent, so a receiver that fails never gets it",
+        "                ids = receiver.send(edges, active_edges(document))\n",
+        "                early = frozenset(edge.id for edge in edges)\n"
+        "                book.change(lambda stored, early=early: stored.acknowledge(receiver.name, early))\n"
+        "                ids = receiver.send(edges, active_edges(document))\n",
+        "test_what_is_not_acknowledged_is_sent_again_with_the_same_id",
+    ),
 )

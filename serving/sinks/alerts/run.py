@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from threading import Event, Thread
 
+from tandem.ledger.delta.addresses import Tables
 from tandem.serving.memory.store import Pinned, Store
 from tandem.serving.read.outcome import Failed
 from tandem.serving.sinks.alerts.book import Book, open_book
@@ -91,10 +92,12 @@ def alert_runner(
     store: Store,
     alerts: Collection[Alert],
     receivers: Sequence[Receiver],
+    *,
+    tables: Tables,
     clock: Callable[[], datetime],
     warn: Callable[[str], object],
 ) -> AlertRunner:
-    """A runner of alerts from what is stored of them. Raises Unreadable, Unwritable."""
+    """A runner of alerts from what is stored of them in `tables`, which nobody else writes. Raises Unreadable, Unwritable."""
     names = tuple(receiver.name for receiver in receivers)
-    followers = [AlertFollower(store, alert, open_book(store.tables, alert.name), names, clock) for alert in alerts]
+    followers = [AlertFollower(store, alert, open_book(tables, alert.name), names, clock) for alert in alerts]
     return AlertRunner(store, followers, receivers, warn)

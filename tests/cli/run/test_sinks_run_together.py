@@ -21,6 +21,7 @@ from tandem.cli.run.part_processes import SINK
 from tandem.infra.folders import ROOT
 from tandem.infra.settings import Settings
 from tandem.infra.supervision import record
+from tandem.serving.sinks.alerts.book import active_edges, load_document
 from tandem.serving.status.part_signs import part_states
 from tests.serving.world import DEFINITIONS, World, hit
 
@@ -85,6 +86,25 @@ def test_a_dead_target_costs_its_own_sink_alone(tmp_path: Path) -> None:
             wait_for(lambda: content(tmp_path / "lake" / "busy") == {"/a": 2, "/b": 2})
             sinks.send_signal(signal.SIGTERM)
             assert sinks.wait(timeout=30) == 0
+
+
+def test_the_process_of_sinks_runs_alerts_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also of a project without sinks: it raises what new events make true, and another process of alerts waits for it."""
+    made = world(tmp_path, '\nfrom tandem import Alert\n\nmany = Alert(per_page, when="n > 2")\n')
+
+    def raised() -> int | None:
+        stored = load_document(made.tables, "many") if DeltaTable.is_deltatable(made.tables.control("alerts", "many")) else None
+        return None if stored is None or stored.token is None else len(active_edges(stored))
+
+    with process(made, ["tandem.cli", "sink"]) as running:
+        wait_for(lambda: raised() == 0)
+        made.append(0, hit("/a", 1))
+        made.trigger()
+        wait_for(lambda: raised() == 1)
+        assert main(["metrics", "--project", str(tmp_path)]) == 0
+        assert 'tandem_alert_raised{alert="many"} 1.0' in capsys.readouterr().out
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(timeout=30) == 0
 
 
 def test_a_sink_that_fails_is_tried_again(tmp_path: Path) -> None:

@@ -166,6 +166,16 @@ def test_the_second_of_two_connections_conflicts_and_compares(world: World, data
     assert (step.rows, step.gone, step.compared) == (1, 0, True)
 
 
+def test_other_keys_over_the_same_columns_get_an_index_of_their_own(world: World, database: str) -> None:
+    sink(world, database)
+    with closing(target_at(database)) as target:
+        rows = target.convert(wanted_rows(connected(world, "per_page"), EVERYTHING))
+        target.token()
+        target.write(rows, rows.slice(0, 0).select(["page"]), Stamp("other keys", 1))
+    indexes = execute(database, "SELECT indexdef FROM pg_indexes WHERE tablename = 'sales'")
+    assert [each[0].partition(" USING ")[2] for each in indexes] == ["btree (page) NULLS NOT DISTINCT"]
+
+
 def test_two_first_writers_make_one_table(world: World, database: str) -> None:
     with closing(target_at(database)) as target, closing(target_at(database)) as other:
         rows = target.convert(wanted_rows(connected(world, "per_page"), EVERYTHING))
