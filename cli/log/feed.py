@@ -18,6 +18,7 @@ from tandem.cli.command.uncounted import WITHIN_S, Wait, Within, counted_output,
 from tandem.cli.log.file_progress import bytes_to_read, file_progress
 from tandem.cli.log.folder_feed import FolderFeed
 from tandem.cli.log.sending import RecordSending, say_rejects
+from tandem.cli.log.tcp_feed import TcpFeed, address_of, open_listener, summary
 from tandem.cli.records.bundles import Bundles, UnclosedQuote
 from tandem.cli.records.file_values import FORCED, FileValues, file_values
 from tandem.cli.records.folder_files import folder_files, partition_folders
@@ -39,11 +40,12 @@ from tandem.views.source.source import Source
 def run(
     call: Call,
     *,
-    file: Annotated[
-        Path,
+    file_or_address: Annotated[
+        str,
         typer.Argument(
             metavar="FILE",
-            help="The file to send, or a folder of files. Unpacked if its name ends in .gz or .zst; - is standard input.",
+            help="The file to send, or a folder of files. Unpacked if its name ends in .gz or .zst; - is standard input, and "
+            "tcp://HOST:PORT listens there.",
         ),
     ],
     source: Annotated[str, typer.Option(help="The source whose topic receives the records.")],
@@ -83,6 +85,10 @@ def run(
     * With --follow a folder's files are sent as they appear, each content once over all runs, whatever its names and whatever
       ends the command. Move complete files into it: a file is read once its size and time stay the same for a second.
 
+    tcp://:9999 listens on 127.0.0.1, until interrupted, for clients that write lines. The log has acknowledged what a client sent
+    before more of it is read. Lines of a connection that breaks, or of a killed command, may not have been sent: a socket has no
+    acknowledgement, so use HTTP or Kafka where none may be lost.
+
     The command first decodes up to a thousand records from the file's first megabyte. If more than half of them are rejects, it
     sends nothing; if a few are, it prints an example. It also refuses files that are not text by their first bytes.
 
@@ -90,6 +96,11 @@ def run(
     it returns once answers count these records, whatever else is sent; `uncounted` is the number that they do not count yet.
     With --wait it also decodes all records, and `rejected` is the number that go to quarantine.
     """
+    if (place := address_of(file_or_address)) is not None:
+        if follow or wait:
+            raise typer.BadParameter(f"{file_or_address} is followed anyway, until interrupted; leave --follow and --wait out")
+        return _listen(call, source, topic, place, allow_rejects=allow_rejects)
+    file = Path(file_or_address)
     if follow and (str(file) == "-" or file.suffix in (".gz", ".zst", *SUFFIXES)):
         raise typer.BadParameter("--follow cannot read standard input, nor a .gz, .zst or Parquet file")
     settings = call.settings()
@@ -235,6 +246,32 @@ def _follow(call: Call, sending: RecordSending, file: Path, stop: Event) -> None
         flush()
         raise _early_end(sending, error) from None
     flush()
+
+
+def _listen(call: Call, name: str, topic: str | None, place: tuple[str, int], *, allow_rejects: bool) -> Output:
+    """Send the lines that clients write to a socket, until Ctrl-C."""
+    settings = call.settings()
+    source = source_of(definitions(call, Tables.of(settings)), name)
+    if value_ends(source) == "lengths":
+        raise typer.BadParameter(f"a socket has lines; the values of source '{source.name}' are bytes, which have no line ends")
+    address = broker.address(settings)
+    to = kafka.topic(kafka.connect(address), topic_of(source, topic))
+    with stopping() as stop, open_listener(*place) as listener, kafka.Sender(address) as sender:
+        schemas = schemas_in(settings.registry, Tables.of(settings))
+        sending = RecordSending(source, to.name, "", sender, lambda *_: None, schemas=schemas)
+        feed = TcpFeed(source, sending, schemas, call.say, allow_rejects)
+        host, port = listener.getsockname()[:2]
+        call.say(f"listening on {host}:{port}; stop with Ctrl-C")
+        feed.run(listener, stop)
+        sending.finish()
+    positions = Position.of({(to.id, partition): offset for (_, partition), offset in sender.positions.items()})
+    document = {
+        "source": name,
+        "sent": sender.acknowledged,
+        "connections": feed.connections,
+        "positions": positions.to_json(),
+    }
+    return Output(document, summary(feed, name))
 
 
 def _follow_folder(call: Call, source: Source, topic: str, folder: Path, *, allow_rejects: bool) -> Output:

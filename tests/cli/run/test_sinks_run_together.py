@@ -92,15 +92,15 @@ def test_the_process_of_sinks_runs_alerts_too(tmp_path: Path, capsys: pytest.Cap
     """Also of a project without sinks: it raises what new events make true, and another process of alerts waits for it."""
     made = world(tmp_path, '\nfrom tandem import Alert\n\nmany = Alert(per_page, when="n > 2")\n')
 
-    def raised() -> int | None:
+    def raised_rows() -> int | None:
         stored = load_document(made.tables, "many") if DeltaTable.is_deltatable(made.tables.control("alerts", "many")) else None
         return None if stored is None or stored.token is None else len(active_edges(stored))
 
     with process(made, ["tandem.cli", "sink"]) as running:
-        wait_for(lambda: raised() == 0)
+        wait_for(lambda: raised_rows() == 0)
         made.append(0, hit("/a", 1))
         made.trigger()
-        wait_for(lambda: raised() == 1)
+        wait_for(lambda: raised_rows() == 1)
         assert main(["metrics", "--project", str(tmp_path)]) == 0
         assert 'tandem_alert_raised{alert="many"} 1.0' in capsys.readouterr().out
         running.send_signal(signal.SIGTERM)
