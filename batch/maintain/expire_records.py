@@ -49,13 +49,16 @@ class KeptStates:
     ) -> "KeptStates | None":
         """Load the definitions of all states; None if no source of the live release declares how long it keeps records.
 
-        `stored` are all releases, `needed` those that may still need records. Raises TandemError.
+        `stored` are the releases that were read before the states, `needed` those that may still need records. None also if a
+        release was published meanwhile: the next run knows it. Raises TandemError.
         """
+        every = list(states)
         by_number = {release.number: release for release in stored}
+        if not {live.release, *(state.release for state in every)} <= by_number.keys():
+            return None
         definitions = {live.release: project.load_files(by_number[live.release].files)}
         if all(source.keep is None for source in definitions[live.release].sources.values()):
             return None
-        every = list(states)
         for number in {state.release for state in every} - definitions.keys():
             definitions[number] = project.load_files(by_number[number].files)
         return cls(live, every, needed, definitions)

@@ -94,7 +94,8 @@ def maintain_tables(tables: Tables, settings: Settings, at: datetime) -> Maintai
     needed = [release for release in stored if release.number in named or release.at > since]
     states = [*history, *(record.state for record in records)]
     discarded = drop_unneeded(tables, stored, states, needed=needed, kept=recent)
-    kept_states = KeptStates.load(history[-1], recent, stored, needed)
+    # The first publication may be newer than the history that was read.
+    kept_states = KeptStates.load(history[-1], recent, stored, needed) if history else None
     expired = list(_expire(tables, kept_states, needed, at))
     done = [
         *_logs(tables, needed, {} if kept_states is None else kept_states.spans, settings, at),

@@ -59,7 +59,8 @@ class Panes:
     def __init__(self, store: Store, options: dict[str, Any]) -> None:
         self.store, self.reader = store, watch(store, store.pinned(), "sums", None, RowsWanted(**options))
         self.updates: list[tuple[datetime, Changes]] = []
-        assert self.reader.look(store.pinned()) is None, "there is no row yet"
+        first = self.reader.look(store.pinned())
+        assert first is None or (first.first and not first.size), "there is no row yet"
 
     def look(self, at: datetime) -> None:
         if (update := self.reader.look(self.store.pinned())) is not None:

@@ -34,7 +34,7 @@ def world(tmp_path: Path) -> World:
 def test_maintain_reports_what_it_did_for_each_table(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["maintain", "--project", str(world.folder), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert list(found) == ["retained", "tables", "discarded", "scratch", "freed"]
+    assert list(found) == ["retained", "tables", "discarded", "expired", "scratch", "freed"]
     assert found["retained"] == [4, 5]
     assert found["freed"] == {"files": 0, "bytes": 0}
     expired = {row["table"].split("/")[1]: row["expired"] for row in found["tables"] if row["table"].startswith("views/")}

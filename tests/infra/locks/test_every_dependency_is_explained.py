@@ -13,7 +13,7 @@ DOCUMENT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PAGE = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 # As packages write them, and as the page does.
-FAMILIES = {"apache": "Apache-2.0", "bsd": "BSD", "mit": "MIT", "mpl": "MPL-2.0", "lgpl": "LGPL-2.1", "lesser": "LGPL-2.1"}
+FAMILIES = {"apache": "Apache-2.0", "bsd": "BSD", "mit": "MIT", "mpl": "MPL-2.0", "lgpl": "LGPL", "lesser": "LGPL"}
 
 
 def rows(section: str) -> dict[str, str]:
