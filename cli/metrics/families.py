@@ -3,44 +3,13 @@
 Names follow https://prometheus.io/docs/practices/naming/: a base unit at the end, `_total` on counters.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Final, Literal
-
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from typing import Final
 
 from tandem.cli.metrics import samples
-from tandem.cli.metrics.samples import ProjectState, Sample
-from tandem.serving.sinks.alerts.book import active_edges
-
-
-@dataclass(frozen=True)
-class Family:
-    """The metrics of one name; a counter's name ends in `_total`."""
-
-    name: str
-    kind: Literal["gauge", "counter"]
-    labels: tuple[str, ...]
-    help: str
-    samples: Callable[[ProjectState], Iterable[Sample]]
-
-    def metric(self, found: ProjectState) -> Metric:
-        """The family with the values of this project state."""
-        return self.of(self.samples(found))
-
-    def of(self, read: Iterable[Sample]) -> Metric:
-        """The family with these samples."""
-        made = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
-        metric = made(self.name, self.help, labels=self.labels)
-        for labels, number in read:
-            metric.add_metric(labels, number)
-        return metric
-
+from tandem.cli.metrics.family import Family
+from tandem.cli.metrics.output_families import OUTPUTS
 
 _SOURCE: Final = ("source",)
-_SINK: Final = ("sink",)
-_ALERT: Final = ("alert",)
-_RECEIVER: Final = ("alert", "receiver")
 _AUDITED: Final = ("view", "measure")
 _RUN: Final = ("source", "kind")
 _TABLE: Final = ("kind", "name")
@@ -144,83 +113,7 @@ FAMILIES: Final = (
         "Rows of the live release's hot tail that differed from the commits that followed, since that tail began; it must be 0.",
         samples.of_hot_tails(lambda hot: hot["mismatched"]),
     ),
-    Family(
-        "tandem_sink_running",
-        "gauge",
-        _SINK,
-        "1 if a process runs the sink and has not failed since its last step, 0 if not; missing if none ever ran it here.",
-        samples.of_sinks(lambda sink: sink["state"] == "running"),
-    ),
-    Family(
-        "tandem_sink_lag_offsets",
-        "gauge",
-        _SINK,
-        "Offsets that answers count and the token of the target does not; missing without a token.",
-        samples.of_sinks(lambda sink: sink["lag"]),
-    ),
-    Family(
-        "tandem_sink_lag_seconds",
-        "gauge",
-        _SINK,
-        "Seconds since the target was last seen to be the view; 0 if it is now, missing if it never was.",
-        samples.of_sinks(lambda sink: sink["lag_s"]),
-    ),
-    Family(
-        "tandem_sink_steps_total",
-        "counter",
-        _SINK,
-        "Steps of the target since the process of the sink began.",
-        samples.of_sinks(lambda sink: sink["steps"]),
-    ),
-    Family(
-        "tandem_sink_rows_total",
-        "counter",
-        _SINK,
-        "Rows that these steps wrote.",
-        samples.of_sinks(lambda sink: sink["rows"]),
-    ),
-    Family(
-        "tandem_sink_gone_rows_total",
-        "counter",
-        _SINK,
-        "Rows that these steps deleted.",
-        samples.of_sinks(lambda sink: sink["gone"]),
-    ),
-    Family(
-        "tandem_sink_comparisons_total",
-        "counter",
-        _SINK,
-        "Steps that compared all rows, because the token was lost, had expired or was of other rows.",
-        samples.of_sinks(lambda sink: sink["comparisons"]),
-    ),
-    Family(
-        "tandem_sink_errors_total",
-        "counter",
-        _SINK,
-        "Attempts that ended with an error since the process of the sink began.",
-        samples.of_sinks(lambda sink: sink["errors"]),
-    ),
-    Family(
-        "tandem_alert_raised",
-        "gauge",
-        _ALERT,
-        "Rows for which the alert is raised; missing if it has never run.",
-        samples.of_alerts(lambda document: len(active_edges(document))),
-    ),
-    Family(
-        "tandem_alert_unsent",
-        "gauge",
-        _RECEIVER,
-        "Edges that are stored, and that the receiver has not acknowledged.",
-        samples.of_receivers(lambda document, receiver: len(document.unsent(receiver))),
-    ),
-    Family(
-        "tandem_alert_failing",
-        "gauge",
-        _RECEIVER,
-        "1 if the last attempt to send to the receiver failed, 0 if not.",
-        samples.of_receivers(lambda document, receiver: receiver in document.faults),
-    ),
+    *OUTPUTS,
     Family(
         "tandem_newest_event_age_seconds",
         "gauge",

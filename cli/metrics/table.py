@@ -3,7 +3,8 @@
 import sys
 from typing import Final
 
-from tandem.cli.metrics.families import FAMILIES, Family
+from tandem.cli.metrics.families import FAMILIES
+from tandem.cli.metrics.family import Family
 
 _HEAD: Final = """\
 # Metrics

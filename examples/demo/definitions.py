@@ -4,7 +4,23 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated
 
-from tandem import Event, Scale, Source, View, all_time, approx_count_distinct, avro, count, csv, maximum, mean, total, tumbling
+from tandem import (
+    Event,
+    Scale,
+    Sink,
+    Source,
+    View,
+    all_time,
+    approx_count_distinct,
+    avro,
+    count,
+    csv,
+    delta_table,
+    maximum,
+    mean,
+    total,
+    tumbling,
+)
 
 
 class Request(Event):
@@ -100,5 +116,8 @@ depot_parcels = View(
 
 parcels = View(source=deliveries, window=all_time(), measures={"parcels": count(), "grams": total("grams")})
 
+sales_lake = Sink(city_sales, to=delta_table("lake/city_sales"))
+
 SOURCES = (requests, orders, deliveries)
 VIEWS = (page_traffic, traffic, city_sales, sales, depot_parcels, parcels)
+SINKS = (sales_lake,)

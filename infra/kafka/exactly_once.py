@@ -1,4 +1,4 @@
-"""Records and a text that says what they stand for, appended to one topic in one transaction, by one producer at a time.
+"""Appends records to one topic with a text that says what they stand for, in one transaction, by one producer at a time.
 
 The text is the metadata of the committed offsets of a group. Kafka's brokers accept 4 096 bytes of metadata for a partition, so
 the text is compressed and split over the topic's partitions. The offset of a partition is where it ended after the transaction.
