@@ -31,7 +31,7 @@ import pyarrow as pa
 
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.event import Event, Field, event_fields
-from tandem.views.source.fields.aliases import values_by_attribute
+from tandem.views.source.fields.aliases import has_aliases, values_by_attribute
 from tandem.views.source.fields.reasons import Reject, misfit
 from tandem.views.source.fields.times import values_by_name
 from tandem.views.source.format import Entries, Unnest, Unnested
@@ -141,10 +141,11 @@ def advice(kind: Kind | None) -> str:
 
 def builder(event: type[Event]) -> Callable[[Mapping[str, Any]], Any]:
     """The function from values by key to the event; no value is the text of a time or decimal. It raises Reject."""
+    aliases = has_aliases(event)
 
     def build(values: Mapping[str, Any]) -> Any:
         try:
-            return msgspec.convert(values_by_attribute(event, values), event)
+            return msgspec.convert(values_by_attribute(event, values) if aliases else values, event)
         except msgspec.ValidationError as error:
             raise misfit(error) from error
 

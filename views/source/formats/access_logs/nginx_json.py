@@ -107,13 +107,13 @@ def _reader(field: Field, place: str) -> Callable[[str | float], Any]:
     is_status = field.key == "status" and field.arrow == pa.int64()
 
     def value(logged: str | float | msgspec.Raw) -> Any:
+        if isinstance(logged, str):
+            return 0 if is_status and logged == NO_STATUS else of_text(logged)
         if isinstance(logged, msgspec.Raw):
             written = bytes(logged)
             if number_time is not None and (number := json_number(written)) is not None:
                 return number_time(number)
-            logged = _decimal(written, field.key)
-        if isinstance(logged, str):
-            return 0 if logged == NO_STATUS and is_status else of_text(logged)
+            return of_text(_decimal(written, field.key))
         if read is not None:
             return read(str(logged))
         try:
