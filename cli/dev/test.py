@@ -19,15 +19,18 @@ from tandem.infra.airflow import packages
 from tandem.views.errors import TandemError
 
 _SLOW = "not slow"
-# Two at a time: most of the time goes by waiting for Java to start. A file's tests stay together, so that they share a session;
-# tests/conftest.py knows which need none, and begins with the longest.
-_SPREAD = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+# A file's tests stay together, so that they share a session; tests/conftest.py begins with the longest.
+_SPREAD = ("--dist", "loadfile", "--no-loadscope-reorder")
+_PROCESSES = range(2, 5)
+"""How many processes test. Most of the time goes by waiting for Java to start: with four, two cores have work meanwhile."""
+_MEMORY = 4 * 2**30
+"""Bytes for a process of tests: Spark's JVM, a broker, and a project that is started beside them."""
 _SLOWEST = ("--durations", "20", "--durations-min", "1")
 """At the end, the slowest tests and fixtures."""
 # The long run has single tests that take many minutes. Demos and Airflow's schedulers leave a third process its time. What only
 # computes does so in new processes: in those that have run thousands of tests it takes twice as long.
 _LONG = ("--timeout", "3000")
-_PARTS = {"tests": ("--part", "other", "-n", "3"), "examples": ("--part", "computing")}
+_PARTS = {"tests": ("--part", "other", "-n", "3"), "examples": ("--part", "computing", "-n", "2")}
 _NOTHING = 5
 """Pytest's exit code if its arguments select no test."""
 # The tests' Java mostly lives for seconds, in which it would compile itself well for longer than it then runs, and has little to
@@ -81,6 +84,8 @@ def run(
     # Tests, and what they start, import each other and the examples; what a user starts must not, so the launcher adds no root.
     environ["PYTHONPATH"] = os.pathsep.join([environ["PYTHONPATH"], str(folders.DAGS), str(folders.ROOT)])
     environ["JAVA_TOOL_OPTIONS"] = " ".join(filter(None, [environ.get("JAVA_TOOL_OPTIONS"), _JAVA]))
+    # Else each of the many processes that tests start compiles all that it imports.
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if all_:
         environ["TANDEM_HYPOTHESIS"] = "all"
         packages.environment(call.environ).provide(call.say, environ=call.environ)
@@ -91,7 +96,9 @@ def run(
         seeded = [] if seed is None else ["--seed", str(seed)]
         code = _program(call, environ, "tests.campaign", [f"{campaign:g}", *seeded, *(arguments or [])])
         return Output({"campaign": "failed" if code else "held"}, code=code)
-    parts = _PARTS if all_ else {"tests": ("-m", _SLOW)}
+    chosen = select(arguments or ())
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    parts = _PARTS if all_ else {"tests": ("-m", _SLOW, "-n", str(_PROCESSES[0] if chosen else processes(memory)))}
     further = [*(_LONG if all_ else ()), *(arguments or [])]
     whole = {
         "lint": ["-m", "ruff", "check", "--quiet", "."],
@@ -99,7 +106,7 @@ def run(
         "imports": ["-c", "import importlinter.cli; importlinter.cli.lint_imports_command()"],
     }
     tests = {name: ["-m", "pytest", *_SPREAD, *_SLOWEST, *selection, *further] for name, selection in parts.items()}
-    steps = tests if select(arguments or ()) else {**whole, **tests}
+    steps = tests if chosen else {**whole, **tests}
     codes = {}
     seconds = {}
     for name, command in steps.items():
@@ -116,6 +123,11 @@ def run(
     for name in failed:
         call.say(f"tandem test: {name} failed")
     return Output({"failed": failed, "seconds": seconds}, code=1 if failed else 0)
+
+
+def processes(memory: int) -> int:
+    """How many processes test at once; `memory` is the machine's, in bytes."""
+    return max(count for count in _PROCESSES if count == _PROCESSES[0] or count * _MEMORY <= memory)
 
 
 def select(arguments: Sequence[str]) -> bool:
