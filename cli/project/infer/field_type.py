@@ -134,6 +134,8 @@ def _of_present(name: str, values: Sequence[Any], zone: str | None) -> FieldType
         return _epoch(name, [format(number, "f") for number in numbers]) or _number(name, numbers)
     if kinds == {str}:
         several = sorted(set(values))
+        if all(text.isdigit() for text in several) and (epoch := _epoch(name, several)) is not None:
+            return epoch
         decimals = _decimals(several) if any(_POINT.search(text) for text in several) else []
         return _number(name, decimals, decimal=True) if decimals else _text(name, several, zone)
     if kinds == {list}:

@@ -60,9 +60,12 @@ def choose(sample: FileSample, file: str) -> FirstView:
     columns = [*_columns(sample.columns, ())]
     times = [column for column in columns if column.type.kind in ("time", "date")]
     if not times:
+        lists = [name for name, of in sample.columns.items() if of.annotation.startswith("list[") and of.members]
         names = ", ".join(".".join(column.path) for column in columns)
         remedy = (
-            f"columns: {names}. Add one, or write definitions.py by hand, with a Format for times of another form"
+            f'Source(unnest="{lists[0]}", max_events_per_record=...) reads each item of the list "{lists[0]}" as an event'
+            if lists
+            else f"columns: {names}. Add one, or write definitions.py by hand, with a Format for times of another form"
             if len(columns) > 1
             else 'a log of a server needs its own format: apache(format="..."), nginx(format="..."), syslog(zone="...", year=...)'
         )

@@ -297,6 +297,16 @@ def test_a_sample_that_ends_inside_a_row_leaves_it_out(tmp_path: Path, monkeypat
     assert (begun.tried.events, begun.tried.rejects.total) == (9, 0)
 
 
+@pytest.mark.parametrize(
+    ("key", "text", "unit"), [("event_timestamp", "1793520000123456", "us"), ("__REALTIME_TIMESTAMP", "1793520000", "s")]
+)
+def test_digits_in_a_text_are_a_time(tmp_path: Path, key: str, text: str, unit: str) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps({key: text, "zip": "1793520000"}) + "\n")
+    definitions = project_for_file(tmp_path / "a.jsonl", None).files["definitions.py"].decode()
+    assert f'Annotated[datetime, Epoch("{unit}")' in definitions
+    assert "zip: str" in definitions
+
+
 def test_structs_lists_and_features_of_geojson(tmp_path: Path) -> None:
     start = datetime(2026, 11, 1, tzinfo=UTC)
     features = [
@@ -375,6 +385,7 @@ def test_signs_between_groups_of_digits(
     [
         ("a.csv", b"a,b\n1,2\n3,4\n", "no column is a time, which every event has; columns: a, b"),
         ("a.csv", b"", "has no lines"),
+        ("a.json", b'{"Records": [{"eventTime": "2026-11-01T00:00:00Z"}]}', 'unnest="Records", max_events_per_record='),
         ("a.csv", b"at,b\n", "has a header, and no row with as many texts"),
         ("a.csv", b"# by us\nat,city,n\n2026-11-01T00:00:00Z,oslo,3\n2026-11-01T00:01:00Z,rome,2\n", "the rows begin in line 2"),
         ("a.jsonl", b"[1, 2]\n", "no line and no value of the file is a JSON object"),

@@ -3,7 +3,7 @@
     2026-11-01T08:00:00.5+01:00    2026-11-01 08:00Z    2026-11-01T08:00:00,5+01    20261101T080000+0100
 
 * `T` may be a space. `T` and `Z` are in any case. Seconds may be missing. A comma is a point. An offset may lack its colon or
-  minutes.
+  minutes, and have a space before it. After a space UTC may be written, as by BigQuery.
 * Not read are dates without a time, weeks (2026-W44-7), days of a year (2026-305), hours without minutes, fractions of a minute,
   and years of more than four digits.
 """
@@ -21,7 +21,7 @@ OFFSET: Final = r"Z|[+-]\d{2}(?::?\d{2})?"
 """The regular expression of an offset from UTC; ASCII, in any case."""
 
 _TIME: Final = re.compile(
-    r"(\d{4})(-?)(\d{2})\2(\d{2})[T ](\d{2})(?:(:)|(?=\d))(\d{2})(?:(:)?(\d{2})(?:[.,](\d+))?)?" rf"({OFFSET})?",
+    r"(\d{4})(-?)(\d{2})\2(\d{2})[T ](\d{2})(?:(:)|(?=\d))(\d{2})(?:(:)?(\d{2})(?:[.,](\d+))?)?" rf"(?: ?({OFFSET}|(?<= )UTC))?",
     re.ASCII | re.IGNORECASE,
 )
 
@@ -43,7 +43,7 @@ def iso8601_time(text: str, zone: Zone | None = None) -> datetime:
 @lru_cache(maxsize=256)
 def offset_of(text: str) -> timezone:
     """The offset of a text that OFFSET matches; raises Reject if it is a day or more, or has 60 minutes."""
-    if text in ("Z", "z"):
+    if text.upper() in ("Z", "UTC"):
         return UTC
     hours, minutes = int(text[1:3]), int(text[3:].removeprefix(":") or 0)
     if hours > 23 or minutes > 59:

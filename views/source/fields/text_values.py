@@ -22,7 +22,7 @@ takes it.
 import re
 from codecs import BOM_UTF8
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from typing import Any, Final
@@ -98,11 +98,15 @@ def check_text(name: str, text: str | None) -> None:
         raise Reject("utf8", f"field {name}: byte {error.start} is not UTF-8: {error.reason}") from error
 
 
-def text_fields(event: type[Event], what: str) -> tuple[Field, ...]:
-    """The fields of an event type that `what` fills by name with texts; raises DefinitionError if it cannot."""
+def text_fields(event: type[Event], what: str, *, lists: bool = False) -> tuple[Field, ...]:
+    """The fields of an event type that `what` fills by name with texts; raises DefinitionError if it cannot.
+
+    `lists`: a text may hold the values of a list, which are neither lists, maps nor structs.
+    """
     fields = named_fields(event, what)
     for field in fields:
-        if field.items is not None or field.fields:
+        plain = lists and field.items is not None and field.type is not dict and not (field.items.items or field.items.fields)
+        if (field.items is not None and not plain) or field.fields:
             raise DefinitionError(f"{event.__name__}.{field.name}: {what} has texts, which are not lists, maps or structs")
     return fields
 
@@ -124,6 +128,19 @@ def reader(field: Field, read: Read | None = None, *, empty: tuple[str, ...] = (
         return None
 
     return value
+
+
+def list_reader(field: Field, split: Callable[[str], list[str]], empty: tuple[str, ...]) -> Read:
+    """The function from a text to the values of a list field, which `split` separates; it raises Reject."""
+    assert field.items is not None
+    read = reader(replace(field.items, key=field.key), empty=empty)
+
+    def values(text: str) -> Any:
+        if field.optional and text in empty:
+            return None
+        return [read(part) for part in split(text)]
+
+    return values
 
 
 def _by_type(field: Field, marks: NumberMarks) -> Read:

@@ -3,11 +3,12 @@
 from datetime import UTC, datetime, time, timedelta, timezone
 from typing import Annotated, Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem import Event, Format, Zone, apache
+from tandem import Event, Format, Zone, apache, apache_combined, nginx, nginx_json
 from tandem.views.errors import DefinitionError
 from tandem.views.source.fields.reasons import Reject
 
@@ -118,3 +119,40 @@ def test_what_strftime_writes_is_read_back(time: datetime, pattern: str) -> None
     split = f"[%{{{pattern.replace('%z', '')}}}t.%{{usec_frac}}t %{{%z}}t] %>s"
     line = f"[{time.strftime(pattern.replace('%z', ''))}.{time.microsecond:06d} {time.strftime('%z')}] 200"
     assert read(split, Hit, line).time == time
+
+
+class Whenever(Event):
+    time: datetime
+
+
+class Locally(Event):
+    time_local: datetime
+
+
+SERVERS = {
+    "common": (apache(format="common"), Whenever, 'h - - [{}] "GET / HTTP/1.0" 200 1'),
+    "combined": (apache_combined(), Whenever, 'h - - [{}] "GET / HTTP/1.0" 200 1 "-" "-"'),
+    "nginx": (nginx(format="[$time_local] $status"), Locally, "[{}] 200"),
+    "nginx_json": (nginx_json(), Locally, '{{"time_local": "{}"}}'),
+}
+
+
+@pytest.mark.parametrize("server", SERVERS)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("30/Jun/2015:19:59:60 -0400", datetime(2015, 6, 30, 23, 59, 59, 999_999, UTC)),
+        ("30/Jun/2015:24:00:00 -0400", datetime(2015, 7, 1, 4, tzinfo=UTC)),
+        ("30/Jun/2015:23:59:60 -0400", "invalid_value"),
+        ("30/Jun/2015:23:59:61 +0000", "invalid_value"),
+        ("30/Jun/2015:24:00:01 +0000", "invalid_value"),
+    ],
+)
+def test_leap_seconds_and_ends_of_days_are_those_of_every_time(server: str, text: str, expected: datetime | str) -> None:
+    decoder, kind, line = SERVERS[server]
+    parse, value = decoder.parser(kind), line.format(text).encode()
+    if isinstance(expected, datetime):
+        assert msgspec.structs.astuple(parse(value)) == (expected,)
+    else:
+        with pytest.raises(Reject, match=expected):
+            parse(value)

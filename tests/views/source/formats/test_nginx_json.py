@@ -160,17 +160,63 @@ def test_a_repeated_key_is_found_where_no_time_has_a_colon() -> None:
     assert reason(source, b'{"msec": 1431857103.1, "a": 1, "a": 1}') == "repeated_key"
 
 
+class Upstreams(Event):
+    msec: datetime
+    upstream_response_time: list[float | None]
+    upstream_status: list[int | None] | None
+    upstream_connect_time: list[Annotated[Decimal, Scale(3)]] | None = None
+
+
+@pytest.mark.parametrize(
+    ("times", "statuses", "answer"),
+    [
+        ('"0.010, - : 0.020"', '"502, - : 200"', ([0.01, None, 0.02], [502, None, 200])),
+        ("0.030", "200", ([0.03], [200])),
+        ('""', '"-"', ([None], None)),
+        ("[0.1]", '"200"', "wrong_type"),
+        ("null", '"200"', "wrong_type"),
+        ('"0.1, fast"', '"200"', "invalid_value"),
+        ('"0.1"', '"200.5"', "invalid_value"),
+    ],
+)
+def test_a_list_has_the_values_of_each_upstream_server(times: str, statuses: str, answer: object) -> None:
+    source = Source(topic="t", event=Upstreams, event_time="msec", decoder=nginx_json())
+    line = f'{{"msec": 1431857103.1, "upstream_response_time": {times}, "upstream_status": {statuses}}}'.encode()
+    assert reason(source, line) == (answer if isinstance(answer, str) else "event")
+    if not isinstance(answer, str):
+        (row,) = decoded(source, line).events.to_pylist()
+        assert (row["upstream_response_time"], row["upstream_status"]) == answer
+
+
+def test_decimals_in_a_list_keep_their_digits() -> None:
+    source = Source(topic="t", event=Upstreams, event_time="msec", decoder=nginx_json())
+    start = '{"msec": 1431857103.1, "upstream_response_time": "", "upstream_status": "", "upstream_connect_time": '
+    for written, digits in (('"0.001, 9007199254740993.123"', ["0.001", "9007199254740993.123"]), ("0.100", ["0.100"])):
+        (row,) = decoded(source, f"{start}{written}}}".encode()).events.to_pylist()
+        assert row["upstream_connect_time"] == [Decimal(text) for text in digits]
+
+
 class Odd(Event):
     at: datetime
 
 
 class Nested(Event):
     msec: datetime
-    tags: list[str]
+    tags: list[list[str]]
+
+
+class LabelMap(Event):
+    msec: datetime
+    tags: dict[str, str]
 
 
 @pytest.mark.parametrize(
-    ("event_type", "says"), [(Odd, "Odd.at: nginx logs no time 'at'; times: time_iso8601"), (Nested, "Nested.tags: .*not lists")]
+    ("event_type", "says"),
+    [
+        (Odd, "Odd.at: nginx logs no time 'at'; times: time_iso8601"),
+        (Nested, "Nested.tags: .*not lists"),
+        (LabelMap, "LabelMap.tags: .*not lists"),
+    ],
 )
 def test_an_event_type_cannot_ask_for_what_nginx_does_not_log(event_type: type[Event], says: str) -> None:
     with pytest.raises(DefinitionError, match=says):

@@ -17,7 +17,7 @@ from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.event import Event, Field
 from tandem.views.source.fields.named_fields import builder, named_fields
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.fields.text_values import Read, check_text, reader, with_damage, without_mark
+from tandem.views.source.fields.text_values import Read, check_text, list_reader, reader, with_damage, without_mark
 from tandem.views.source.fields.time_patterns import clock_reader, pattern_reader
 from tandem.views.source.format import Parse
 from tandem.views.source.time_notation import Format
@@ -173,7 +173,8 @@ def _part_of_request(slot: Slot) -> Slot:
 def _reader(field: Field, slot: Slot) -> Read | None:
     """The function from a logged text to the field's value; None if the text is the value."""
     if field.items is not None:
-        return _list_reader(field, slot)
+        assert slot.several is not None
+        return list_reader(field, slot.several.split, slot.empty)
     if slot.format is not None and field.type in (datetime, date, time) and not (field.notation and field.notation.format):
         return reader(field, _time_reader(field, slot.format), empty=slot.empty)
     read = slot.read if slot.read is not None and field.arrow == slot.type and field.notation is None else None
@@ -206,19 +207,6 @@ def _time_reader(field: Field, format_: Format) -> Read:
             f'Annotated[datetime, Zone("Europe/Berlin")]'
         )
     return pattern_reader(format_, zone, dates=field.type is date)
-
-
-def _list_reader(field: Field, slot: Slot) -> Read:
-    assert field.items is not None
-    assert slot.several is not None
-    read, split = reader(replace(field.items, key=field.key), empty=slot.empty), slot.several.split
-
-    def values(text: str) -> Any:
-        if field.optional and text in slot.empty:
-            return None
-        return [read(part) for part in split(text)]
-
-    return values
 
 
 def _expression(layout: LineLayout, captures: frozenset[str]) -> str:

@@ -12,6 +12,7 @@ or any other variable. A value is a JSON string or a number.
 | `msec`, as datetime                         | seconds since 1970 with a fraction, exact to the microsecond   |
 | bool, int, float, Decimal, Enum, Literal    | a number, or a string that holds the value as fields.text_values has it   |
 | str                                         | a string, never a number                                       |
+| list of these                               | its values, between `, ` and ` : `: of each server that nginx asked |
 
 `status` may be 000, also without quotes: nginx has not answered.
 
@@ -35,10 +36,11 @@ from tandem.views.source.event import Event, Field
 from tandem.views.source.fields.named_fields import built
 from tandem.views.source.fields.numbers import integer_of
 from tandem.views.source.fields.reasons import Reject, misfit
-from tandem.views.source.fields.text_values import reader, text_fields
+from tandem.views.source.fields.text_values import list_reader, reader, text_fields
 from tandem.views.source.fields.time_reader import is_time, time_reader
 from tandem.views.source.fields.times import json_number
 from tandem.views.source.format import Parse
+from tandem.views.source.formats.access_logs.log_slots import LIST_SEPARATOR
 from tandem.views.source.formats.access_logs.nginx_values import EMPTY, NO_STATUS, TIMES
 from tandem.views.source.formats.json import strict
 from tandem.views.source.formats.lines import EventOfLine
@@ -57,14 +59,11 @@ class NginxJson(EventOfLine):
 
     def parser(self, event: type[Event]) -> Parse:
         """A function from one value to one event; raises DefinitionError if the event type has a field that nginx lacks."""
-        fields = text_fields(event, "an nginx access log")
+        fields = text_fields(event, "an nginx access log", lists=True)
         variables = [(field.key, _reader(field, f"{event.__name__}.{field.name}")) for field in fields]
         line = msgspec.defstruct(
             "Line",
-            [
-                (f"_{index}", Unread if field.type is Decimal or _has_notation(field) else Logged, msgspec.UNSET)
-                for index, field in enumerate(fields)
-            ],
+            [(f"_{index}", Unread if _is_raw(field) else Logged, msgspec.UNSET) for index, field in enumerate(fields)],
             rename={f"_{index}": field.key for index, field in enumerate(fields)},
             forbid_unknown_fields=event.__struct_config__.forbid_unknown_fields,
         )
@@ -92,6 +91,10 @@ def nginx_json() -> NginxJson:
     return NginxJson()
 
 
+def _is_raw(field: Field) -> bool:
+    return field.type is Decimal or field.items is not None or _has_notation(field)
+
+
 def _has_notation(field: Field) -> bool:
     return field.notation is not None and is_time(field)
 
@@ -103,7 +106,7 @@ def _reader(field: Field, place: str) -> Callable[[str | float], Any]:
         if field.key not in TIMES:
             raise DefinitionError(f"{place}: nginx logs no time {field.key!r}; times: {', '.join(TIMES)}")
         read = TIMES[field.key]
-    of_text = reader(field, read, empty=EMPTY)
+    of_text = reader(field, read, empty=EMPTY) if field.items is None else list_reader(field, LIST_SEPARATOR.split, EMPTY)
     is_status = field.key == "status" and field.arrow == pa.int64()
 
     def value(logged: str | float | msgspec.Raw) -> Any:
