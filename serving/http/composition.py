@@ -34,8 +34,10 @@ from tandem.serving.read.outcome import Failed
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.sql.limits import StatementLimits as Bounds
 from tandem.serving.sql.merged_views import Statements
+from tandem.serving.status.freshness import Freshness
 from tandem.serving.status.parts import LOG_S, Parts
 from tandem.serving.status.pipeline import Pipeline, TtlCache
+from tandem.views.source.source import Source
 
 _SECONDS: Final = 10
 """The longest time of a statement; a request may take longer."""
@@ -79,6 +81,9 @@ def of_project(
         polls.polled(outcome, seconds)
         releases.drop_idle()
 
+    def sources() -> list[Source]:
+        return [*store.pinned().project.sources.values()]
+
     lane = Lane(AnswerCache(store, serving.held_mb << 20), every, clock, record_poll)
     if not tables.local:
         lane.rests = WholeLog(settings, clock).counted
@@ -102,9 +107,8 @@ def of_project(
         ),
         tables=tables,
         pipeline=Pipeline(settings, tables, now, clock),
-        parts=Parts(
-            settings, now, lambda: lane.newest, lambda: [*store.pinned().project.sources.values()], TtlCache(LOG_S, clock), log
-        ),
+        freshness=Freshness(settings, now, clock, lambda: lane.newest, sources),
+        parts=Parts(settings, now, lambda: lane.newest, sources, TtlCache(LOG_S, clock), log),
         runs=Runs(tandem, now, log, hidden),
         redecode=Redecode(tandem, hidden),
         gateway=Gateway(settings, metrics.ingest, clock, RegistrySchemas(settings.registry, tables, now)),

@@ -289,6 +289,28 @@ class StatusDocument(BaseModel):
     sinks: list[SinkDocument]
 
 
+class SourceFreshnessDocument(BaseModel):
+    """Samples of a source, the oldest first: equally long lists, an element for each minute that begins at `at`."""
+
+    at: list[str]
+    lag: list[int | None] = Field(
+        description="The largest number of offsets that answers did not count; null if the log's end or the answers were unknown."
+    )
+    age_s: list[float | None] = Field(
+        description="How old answers were at most: the seconds since the log ended at or below what they count. Null if that is "
+        "unknown, also until answers count what the log had when the server started."
+    )
+
+
+class FreshnessDocument(BaseModel):
+    """How far answers were behind the log, since the server's start and for at most 24 hours.
+
+    A source is null for tokens that are restricted to rows.
+    """
+
+    sources: dict[str, SourceFreshnessDocument | None]
+
+
 class HealthDocument(BaseModel):
     """The server is alive."""
 

@@ -20,6 +20,7 @@ from tandem.serving.http.models.status import (
     RejectedTailDocument,
     SinkDocument,
     SourceDescribedDocument,
+    SourceFreshnessDocument,
     SourceStateDocument,
     StandingReleaseDocument,
     UntilLossStateDocument,
@@ -31,6 +32,7 @@ from tandem.serving.http.protocol.problem import WITHHELD
 from tandem.serving.http.queries.permitted import open_to, read_of
 from tandem.serving.read.provenance import written
 from tandem.serving.read.snapshot import RealtimeTail, Snapshot
+from tandem.serving.status.freshness import SourceFreshness
 from tandem.serving.status.open_transactions import BlockedPartition
 from tandem.serving.status.part_state import PartState
 from tandem.serving.status.pipeline import PipelineLog, StoredTables
@@ -197,6 +199,14 @@ def sinks(states: Iterable[SinkState], views: Collection[str], *, restricted: bo
     counts = ("lag", "lag_s", "token", "position", "at", "steps", "rows", "gone", "comparisons", "errors")
     hidden = dict.fromkeys((*(("error", "failed", "problem") if restricted else ()), *(counts if bound else ())))
     return [SinkDocument.model_validate(each.to_json() | hidden) for each in states if each.view in views]
+
+
+def freshness(known: SourceFreshness | None) -> SourceFreshnessDocument:
+    """The samples of a source; none if the server has not polled it yet."""
+    samples = () if known is None else known.samples
+    return SourceFreshnessDocument(
+        at=[utc_text(one.at) for one in samples], lag=[one.lag for one in samples], age_s=[one.age_s for one in samples]
+    )
 
 
 def source(project: Project, of: Source, principal: Principal) -> SourceDescribedDocument:

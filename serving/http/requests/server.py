@@ -25,6 +25,7 @@ from tandem.serving.http.metrics import Metrics
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.ingest.gateway import Gateway
 from tandem.serving.sql.merged_views import Statements
+from tandem.serving.status.freshness import Freshness
 from tandem.serving.status.parts import Parts
 from tandem.serving.status.pipeline import Pipeline
 
@@ -52,6 +53,7 @@ class Server:
     statements: Statements
     tables: Tables
     pipeline: Pipeline
+    freshness: Freshness
     parts: Parts
     runs: Runs
     redecode: Redecode
@@ -74,6 +76,7 @@ class Server:
         with self.watchdog.open(), self.pool.open(), self.releases.open():
             async with (
                 self.parts.open(),
+                self.freshness.open(),
                 self.identities.open(),
                 self.lane.open(),
                 self.statements.open(),

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from tandem.serving.http import metrics as figures
 from tandem.serving.http.answers.cache import AnswerCache
 from tandem.serving.http.models.openapi import problems
-from tandem.serving.http.models.status import HealthDocument, MeDocument, StatusDocument
+from tandem.serving.http.models.status import FreshnessDocument, HealthDocument, MeDocument, StatusDocument
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.http.queries import describe
 from tandem.serving.http.queries.permitted import readable
@@ -92,6 +92,22 @@ async def status(request: Request) -> StatusDocument:
         standing=describe.standing(stored, shown, restricted=restricted, bound=bound),
         sinks=describe.sinks(server.pipeline.sinks(snapshot), found, restricted=restricted, bound=bound),
     )
+
+
+@router.get("/freshness", openapi_extra={"x-verb": "read"}, responses=problems())
+async def freshness(request: Request) -> FreshnessDocument:
+    """Show how far answers were behind the log by source and minute, since the server's start and for at most 24 hours.
+
+    The server polls the log's end every five seconds; a sample is the worst of its minute. The sources are those of readable
+    views. A token that is restricted to rows gets no samples, which are of all rows.
+    """
+    server, principal = server_of(request), principal_of(request)
+    server.lane.snapshot()
+    views = await server.lane.ask(lambda cache: readable(cache.views(), principal), by=str(principal))
+    shown = sorted({view.source.name for view in views.values()})
+    found = server.freshness.by_source
+    bound = bool(principal.rights.rows)
+    return FreshnessDocument(sources={name: None if bound else describe.freshness(found.get(name)) for name in shown})
 
 
 @router.get(

@@ -8,6 +8,7 @@ import { total } from "../lib/positions.js";
 import { sinks } from "../parts/sinks.js";
 import { standingReleases } from "../parts/standing_releases.js";
 import { flow } from "../parts/flow.js";
+import { followFreshness, freshness } from "../parts/freshness.js";
 import { health } from "../parts/health.js";
 import { lineage } from "../parts/lineage.js";
 import { obstacle } from "../parts/problem.js";
@@ -39,6 +40,7 @@ export function show(place, _, app, signal) {
   let recent = [];
   const history = h("div", { class: "waiting" }, "\u2026");
   const drawn = new Map();
+  let fresh = {};
   let published = null;
   fill(place, heading("Pipeline", summary), sources, section("Health", parts), beside, out, section("Views", views), section("Lineage", lines), section("Publications", history));
 
@@ -66,6 +68,11 @@ export function show(place, _, app, signal) {
     // Without it the picture begins at the source.
     .catch(() => {});
 
+  followFreshness((found) => {
+    fresh = found;
+    drawn.forEach((one, name) => one.tellAge(found[name]));
+  }, signal);
+
   app.status.subscribe((found) => {
     const { status } = found;
     if (status === null) {
@@ -78,6 +85,7 @@ export function show(place, _, app, signal) {
       if (!drawn.has(name)) {
         drawn.set(name, source(name, signal, () => recent));
         sources.append(drawn.get(name).node);
+        drawn.get(name).tellAge(fresh[name]);
       }
       drawn.get(name).tell(status.sources[name], status, found.at);
     }
@@ -105,10 +113,11 @@ function source(name, signal, recent) {
   const diagram = flow();
   const positions = tape();
   const pace = throughput(name, signal);
+  const age = freshness(name, signal);
   const told = h("div", {});
   const why = h("div", { class: "positions" });
   const problems = h("div", { "aria-live": "polite" });
-  const node = h("section", { class: "source" }, h("h2", {}, "Source ", h("bdi", {}, name)), problems, diagram.node, positions.node, pace.node, told, why);
+  const node = h("section", { class: "source" }, h("h2", {}, "Source ", h("bdi", {}, name)), problems, diagram.node, positions.node, pace.node, age.node, told, why);
   const seen = [];
   let said = null;
   let paced = { at: 0, of: null };
@@ -150,7 +159,7 @@ function source(name, signal, recent) {
     paced = { at, of: recent() };
     pace.tell(paced.of, state, at / 1000);
   }
-  return { node, tell };
+  return { node, tell, tellAge: age.tell };
 }
 
 function figures(state, status, rate, views) {

@@ -4,6 +4,7 @@ import { ask } from "../lib/ask.js";
 import { go, to } from "../lib/address.js";
 import { fill, h } from "../lib/dom.js";
 import { obstacle, problem } from "../parts/problem.js";
+import { recordFields } from "../parts/record_fields.js";
 import { badge, button, field, heading, section } from "../parts/section.js";
 import { table } from "../parts/table.js";
 
@@ -22,19 +23,21 @@ export function show(place, address, app, signal) {
   const [topics, kinds] = [h("span", {}, field("topic", topic)), h("span", {}, field("kind", kind))];
   const text = h("textarea", { rows: 12, spellcheck: "false", id: "event", "aria-describedby": "format" });
   const format = h("p", { class: "note", id: "format" });
-  const fields = h("div", {});
+  const inputs = recordFields(text);
+  const fields = section("Fields");
   const outcome = h("div", { role: "status" });
   const start = button("Send", send, { class: "first" });
   const content = h(
     "div",
     { class: "sql" },
     h("div", { class: "controls" }, field("source", select), topics, kinds),
+    inputs.node,
     h("label", { for: "event" }, "One record"),
     text,
     format,
     h("div", { class: "buttons" }, start),
     outcome,
-    section("Fields", fields),
+    fields,
   );
   fill(place, heading("Send an event"), h("p", { class: "doc" }, "The event is written to the log like any other, and cannot be taken back. It is not written if it does not decode."), content);
 
@@ -46,10 +49,13 @@ export function show(place, address, app, signal) {
     options(topics, topic, source.topics);
     options(kinds, kind, source.kinds ?? []);
     text.value = source.decoder.startsWith("json") ? sample(source) : "";
-    fill(format, "Decoded by ", h("code", {}, source.decoder || "the source\u2019s own decoder"), ", sent byte for byte.");
+    fill(format, "The text of the record is what is sent, byte for byte. Decoded by ", h("code", {}, source.decoder || "the source\u2019s own decoder"), ".");
     fill(outcome);
+    inputs.show(source);
+    fields.hidden = !inputs.node.hidden;
     fill(
       fields,
+      h("h2", {}, "Fields"),
       table({
         caption: "Fields of the event",
         named: true,

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tandem.serving.access.rights import VERBS
 from tests.serving.http.served import Served, serving
-from tests.serving.page.test_the_page_in_a_browser import answer, rows, settled
+from tests.serving.page.test_the_page_in_a_browser import answer, changed, rows, settled
 from tests.serving.world import World, hit
 
 Open = Callable[..., Page]
@@ -161,6 +161,44 @@ def test_an_event_is_sent_as_it_is_written(open_page: Open) -> None:
     expect(page.locator(".sql").get_by_role("link", name="page_traffic")).to_be_visible()
 
 
+def test_inputs_and_the_record_are_kept_in_step(open_page: Open, address: str, secret: str) -> None:
+    page = open_page("#/send", viewport=PHONE)
+    optional = {"name": "note", "key": "note", "kind": "text", "required": False, "null": True, "unit": None, "doc": "by hand"}
+    changed(page, "**/sources", lambda found: found["sources"][0]["fields"].append(optional))
+    page.reload()
+    settled(page)
+    text, ms, size = page.get_by_label("One record"), page.get_by_label("ms", exact=True), page.get_by_label("bytes", exact=True)
+    expect(ms).to_have_accessible_description("float in ms, required")
+    expect(page.get_by_label("page", exact=True)).to_have_accessible_description("text, required, empty is null")
+    expect(page.get_by_label("note", exact=True)).to_have_accessible_description("text, left out if empty, by hand")
+    # Only what is typed changes: other members keep their digits, their order and what the event type does not name.
+    text.fill('{"price": "1.50", "more": [1.0, {"a": "}"}], "bytes": 9007199254740993, "page": "a\\"b", "user": null}')
+    expect(size).to_have_value("9007199254740993")
+    expect(page.get_by_label("page", exact=True)).to_have_value('a"b')
+    expect(ms).to_have_value("")
+    size.focus()
+    page.keyboard.press("End")
+    page.keyboard.type("1")
+    page.get_by_label("note", exact=True).fill("x")
+    page.get_by_label("page", exact=True).fill("")
+    assert text.input_value() == (
+        '{\n  "price": "1.50",\n  "more": [1.0, {"a": "}"}],\n  "bytes": 90071992547409931,\n  "page": null,\n'
+        '  "user": null,\n  "note": "x"\n}'
+    )
+    page.get_by_label("note", exact=True).fill("")
+    size.fill("many")
+    assert json.loads(text.input_value())["bytes"] == "many"
+    assert "note" not in json.loads(text.input_value())
+    violations = [one["id"] for one in Axe().run(page).response["violations"]]
+    assert not violations
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    text.fill("[{}]")
+    expect(page.get_by_text("The record is not one JSON object")).to_be_visible()
+    expect(size).to_be_disabled()
+    text.fill("{}")
+    expect(size).to_be_enabled()
+
+
 def test_only_who_may_send_gets_the_form(open_page: Open, served: Served) -> None:
     page = settled(open_page("#/send", shown=served.token("reader", may=("read",))))
     expect(page.get_by_text("may not send events to any source")).to_be_visible()
@@ -203,6 +241,32 @@ def test_throughput_is_what_positions_gained(open_page: Open) -> None:
         made,
     )
     assert drawn == [[1, 3, 0.5], [[1, 0.667, None], [None, None, 1]], None]
+
+
+def test_freshness_is_the_servers_samples(open_page: Open, served: Served) -> None:
+    at = [f"2026-11-01T12:{minute:02}:00Z" for minute in range(4)]
+    samples = {"at": at, "lag": [0, 1200, None, 3], "age_s": [0.4, 75.0, None, 2.0]}
+    page = open_page()
+    changed(page, "**/freshness", lambda found: found["sources"].update(hits=samples))
+    page.reload()
+    settled(page)
+    age = page.get_by_role("img", name="Age of the answers of hits")
+    expect(age).to_have_accessible_name(re.compile(r"at most 75 s old in the 4 min since 2026-11-01 12:00 UTC"))
+    waiting = page.get_by_role("img", name="Offsets of hits that wait")
+    expect(waiting).to_have_accessible_name(re.compile(r"At most 1\s200 offsets waited"))
+    drawn = page.evaluate(
+        """async () => {
+            const { lines } = await import('/page/parts/freshness.js');
+            const at = ['12:00', '12:01', '12:05'].map((time) => `2026-11-01T${time}:00Z`);
+            const { age, lag } = lines({ at, lag: [4, null, 0], age_s: [1.5, null, 0] });
+            const minutes = age.xs.map((x) => (x - age.xs[0]) / 60);
+            return [minutes, age.series[0].ys, lag.series[0].ys, lines({ at: [], lag: [], age_s: [] })];
+        }"""
+    )
+    assert drawn == [[0, 1, 2, 5], [1.5, None, None, 0], [4, None, None, 0], None]
+    bound = settled(open_page(shown=served.token("rows of one page", rows=["page=/docs"])))
+    expect(bound.get_by_text("restricted to rows does not see them")).to_be_visible()
+    expect(bound.get_by_role("heading", name="Freshness")).to_be_hidden()
 
 
 @pytest.mark.slow

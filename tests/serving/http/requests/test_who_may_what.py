@@ -28,6 +28,7 @@ REQUESTS: dict[tuple[str, str], dict[str, Any]] = {
     ("GET", "/readyz"): {},
     ("GET", "/metrics"): {},
     ("GET", "/status"): {},
+    ("GET", "/freshness"): {},
     ("GET", "/me"): {},
     ("GET", "/"): {},
     ("GET", "/page/{file}"): {},
