@@ -152,7 +152,7 @@ def _next(
             f"  {tandem} check --project {project}",
             *([f"  {tandem} try {view} {file} --project {project}"] if file else []),
             f"  {tandem} up --project {project}",
-            *([f"  {tandem} feed {file} --source {source} --project {project}"] if file and source else []),
-            f"  {tandem} query {view} --project {project}",
+            *([f"  {tandem} feed {file} --source {source} --wait --project {project}"] if file and source else []),
+            f"  {tandem} query {view}{'' if file and source else ' --wait'} --project {project}",
         ]
     )

@@ -1,5 +1,6 @@
 """The project for a file, tried on the file itself."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ from tandem.views.time_zone import time_zone
 
 _MOST_VALUES: Final = 100_000
 _TEST_VALUES: Final = 1000
+_DATE: Final = re.compile(r"(?<![A-Za-z0-9])(19|20)\d\d([-_.]?\d\d){0,5}(?![A-Za-z0-9])[-_. ]*")
 _SUFFIXES: Final = frozenset({".gz", ".zst"})
 
 
@@ -50,7 +52,8 @@ class ProjectForFile:
     def summary(self) -> str:
         """What was tried, for a person."""
         if not self.tried.records:
-            return f"view {self.view} of source {self.source}: no record was read; the comments in definitions.py name each guess"
+            whence = "from the schema alone; the comments in definitions.py name each guess"
+            return f"view {self.view} of source {self.source}: {whence}"
         copies = f", {self.tried.duplicates} duplicates" if self.tried.duplicates else ""
         return (
             f"view {self.view} of source {self.source}: of {self.tried.records} rows {self.tried.events} are events{copies}, "
@@ -69,7 +72,7 @@ def project_for_file(
         time_zone(zone)
     if not file.is_file():
         raise TandemError(f"no file {file}: --from reads a file, not a folder or a pipe", code="file-unusable")
-    name = (file.with_suffix("") if file.suffix in _SUFFIXES else file).stem
+    name = _undated((file.with_suffix("") if file.suffix in _SUFFIXES else file).stem)
     sample, origin = replace(sample_of(file, zone, header=header), topic=topic), origin or file.name
     text = definitions_text(name, origin, sample, choose(sample, origin), zone or "UTC")
     files = {"definitions.py": text.definitions.encode(), "tandem.toml": b""}
@@ -81,6 +84,11 @@ def project_for_file(
     return ProjectForFile(
         {"definitions.py": files["definitions.py"], "test_definitions.py": checks.encode()}, text.source, text.view, tried
     )
+
+
+def _undated(stem: str) -> str:
+    """A file's name without the dates and times in it: the next file of the same kind has others."""
+    return _DATE.sub("", stem).strip("-_. ") or stem
 
 
 def _events(project: Project, name: str, file: Path) -> list[Any]:

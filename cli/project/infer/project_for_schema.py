@@ -19,8 +19,10 @@ from tandem.cli.project.infer.schemas.registered_schema import (
     RegisteredSchema,
     RegistrySubject,
     has_frame,
+    schema_of_header,
     schema_of_subject,
     schema_of_value,
+    with_id_before,
 )
 from tandem.cli.project.infer.topic_sample import TopicSample
 from tandem.cli.project.try_view import TOPIC, trial
@@ -34,6 +36,7 @@ from tandem.views.decode.value_parsers import parse_values
 from tandem.views.errors import TandemError
 from tandem.views.project.project import load_files
 from tandem.views.source.event import event_fields
+from tandem.views.source.formats.schema_registry import schema_id
 from tandem.views.source.source import Source
 from tandem.views.time_zone import time_zone
 
@@ -47,16 +50,22 @@ def project_for_topic(sample: TopicSample, registry: str | None, zone: str | Non
     Where records name a schema, its definition in the `registry` decides the fields. Raises TandemError, RegistryAway.
     """
     framed = [value for value in sample.values if has_frame(value)]
-    if len(framed) > _MOSTLY * len(sample.values):
+    in_headers = [(value, header) for value, header in zip(sample.values, sample.schema_ids, strict=True) if schema_id(header)[0]]
+    most = _MOSTLY * len(sample.values)
+    if len(framed) > most or len(in_headers) > most:
         if registry is None:
+            where = "begin with the id of a schema" if len(framed) > most else "have the id of a schema in a header"
             raise TandemError(
-                f"the records of topic {sample.topic!r} begin with the id of a schema; name its registry: "
-                "--registry http://HOST:PORT",
+                f"the records of topic {sample.topic!r} {where}; name its registry: --registry http://HOST:PORT",
                 code="usage-invalid",
             )
-        schema = schema_of_value(registry, framed[-1], sample.settings.registry)
-        schemas = RegistrySchemas(sample.settings.registry)
-        return _for_schema(schema, sample.topic, zone, sample.values, schemas=schemas, toml=sample.toml())
+        login, values = sample.settings.registry, sample.values
+        if len(in_headers) > most:
+            schema = schema_of_header(registry, in_headers[-1][1], login)
+            values = tuple(filter(None, (with_id_before(schema, *each) for each in in_headers)))
+        else:
+            schema = schema_of_value(registry, framed[-1], login)
+        return _for_schema(schema, sample.topic, zone, values, schemas=RegistrySchemas(login), toml=sample.toml())
     if registry is not None:
         raise TandemError(f"the records of topic {sample.topic!r} name no schema of a registry", code="usage-invalid")
     return _for_texts(sample, zone)

@@ -247,7 +247,7 @@ def _sql_words() -> frozenset[str]:
 
 def _imports(body: str) -> str:
     """The imports of the names that a text uses."""
-    used = {node.id for node in ast.walk(parsed(body)) if isinstance(node, ast.Name)}
+    used = {node.id for node in ast.walk(parsed(body)) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     modules: dict[str, list[str]] = {}
     for name in sorted(used & _STANDARD.keys()):
         modules.setdefault(_STANDARD[name], []).append(name)

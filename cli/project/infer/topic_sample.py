@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 from tandem.infra import kafka, settings
 from tandem.infra.settings import Settings
 from tandem.views.errors import TandemError
+from tandem.views.source.formats.schema_registry import SCHEMA_ID_HEADER
 
 SCHEME: Final = "kafka"
 _EACH: Final = 500
@@ -21,10 +22,14 @@ _MOST_BYTES: Final = 8 << 20
 
 @dataclass(frozen=True)
 class TopicSample:
-    """The values of a topic in the order of its partitions; `settings` are those with which it was read."""
+    """The values of a topic in the order of its partitions; `settings` are those with which it was read.
+
+    `schema_ids` are what each record's header says about its schema; empty without such a header.
+    """
 
     topic: str
     values: tuple[bytes, ...]
+    schema_ids: tuple[bytes, ...]
     settings: Settings
 
     def toml(self) -> str:
@@ -57,16 +62,21 @@ def sample_topic(address: str, environ: Mapping[str, str]) -> TopicSample:
     first = {partition: starts[partition] for partition in chosen}
     last = {partition: max(starts[partition] + _EACH, ends[partition] - _EACH) for partition in chosen}
     last = {partition: offset for partition, offset in last.items() if offset < ends[partition]}
-    values: list[bytes] = []
+    sampled: list[tuple[bytes, bytes]] = []
     for offsets in (first, last):
         for records in kafka.records(connection, topics.values(), offsets, most=_EACH).values():
-            values.extend(record.value for record in records if record.value)
-    values = values[: _number_that_fits(values)]
+            sampled.extend((record.value, _schema_id(record)) for record in records if record.value)
+    sampled = sampled[: _number_that_fits([value for value, _ in sampled])]
+    values, schema_ids = [value for value, _ in sampled], [identifier for _, identifier in sampled]
     if not values:
         raise TandemError(
             f"topic {name!r} at {bootstrap} has no records with a value from which fields could be guessed", code="file-unusable"
         )
-    return TopicSample(name, tuple(values), of)
+    return TopicSample(name, tuple(values), tuple(schema_ids), of)
+
+
+def _schema_id(record: kafka.Record) -> bytes:
+    return next((value or b"" for name, value in reversed(record.headers) if name == SCHEMA_ID_HEADER), b"")
 
 
 def _number_that_fits(values: Sequence[bytes]) -> int:

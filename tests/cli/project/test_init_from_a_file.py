@@ -288,6 +288,27 @@ def test_a_file_of_events_has_a_class_beside_the_platforms_own(tmp_path: Path, c
     assert "class EventRecord(Event):" in (tmp_path / "project" / "definitions.py").read_text()
 
 
+@pytest.mark.parametrize(
+    ("stem", "source"),
+    [
+        ("Gro_handelspreise_202503010000_202511010000_Stunde", "gro_handelspreise_stunde"),
+        ("sales-2026-01-31", "sales"),
+        ("green_tripdata_2026-01", "green_tripdata"),
+        ("export_2025-01-01_120000", "export"),
+        ("20250301 orders", "orders"),
+        ("2.5_month", "field_2_5_month"),
+        ("web1999", "web1999"),
+        ("2026-01-31", "field_2026_01_31"),
+    ],
+)
+def test_a_date_in_a_files_name_is_in_no_name_of_the_project(tmp_path: Path, stem: str, source: str) -> None:
+    file = tmp_path / f"{stem}.csv"
+    # A field named time needs no import of that name.
+    file.write_text("time,n\n2026-11-01T00:00:00Z,1\n2026-11-01T00:00:01Z,2\n")
+    text = project_for_file(file, None).files["definitions.py"].decode()
+    assert (f"\n{source} = Source(" in text, "from datetime import datetime\n" in text) == (True, True)
+
+
 def test_a_sample_that_ends_inside_a_row_leaves_it_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_sample, "_MOST_ROWS", 6)
     file = tmp_path / "notes.csv"

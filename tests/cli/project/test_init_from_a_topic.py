@@ -205,6 +205,32 @@ def test_a_topic_of_avro_has_the_types_of_its_schema(
     assert load(folder).sources[document["source"]].identity == ("order_id",)
 
 
+@pytest.mark.parametrize("name", ["number", "guid"])
+def test_a_schema_that_a_header_names_is_taken(
+    tmp_path: Path, login: kafka.BrokerConnection, registry: SchemaServer, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    topic, folder, guid = new_topic(login, partitions=1), tmp_path / "orders", UUID(int=5)
+    registry.add("7" if name == "number" else str(guid), ORDER)
+    identifier = with_frame(b"") if name == "number" else b"\1" + guid.bytes
+    with kafka.Sender(login.address) as sender:
+        for number in range(1, 30):
+            # The last record's header is of another program: it names no schema.
+            header = identifier if number < 29 else b"no id"
+            headers = (("__value_schema_id", header), ("trace", b"\0abcde"))
+            milliseconds = int(NOON.timestamp() * 1000) + number
+            sender.send_as(topic.name, 0, kafka.Record(milliseconds, None, avro(number)[5:], headers))
+    assert main(["init", str(folder), "--from", address(login, topic)]) == 1
+    assert "have the id of a schema in a header; name its registry: --registry" in capsys.readouterr().err
+    document = begin(folder, capsys, "--from", address(login, topic), "--registry", registry.address)
+    events = next((file for file in document["files"] if file.endswith(".records")), None)
+    tried = run_project(folder, document, capsys, events)
+    assert annotations(folder, document["source"])["amount"] == ("decimal128(38, 2)", False)
+    if name == "number":
+        assert (tried["events"], tried["quarantined"]) == (28, {})
+    else:
+        assert (events, document["records"]) == (None, 0)
+
+
 @pytest.mark.slow
 def test_a_topic_of_protocol_buffers(
     tmp_path: Path, login: kafka.BrokerConnection, registry: SchemaServer, capsys: pytest.CaptureFixture[str]

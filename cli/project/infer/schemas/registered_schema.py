@@ -14,7 +14,16 @@ from tandem.infra.settings import RegistrySettings
 from tandem.ledger.log.registry_client import RegistryClient
 from tandem.views.errors import TandemError
 from tandem.views.source.formats.protobuf_messages import message_at
-from tandem.views.source.formats.schema_registry import FetchedSchema, Kind, SchemaFrame, SchemaKey, check_address, frame_of
+from tandem.views.source.formats.schema_registry import (
+    FRAME_BYTES,
+    SCHEMA_ID_HEADER,
+    FetchedSchema,
+    Kind,
+    SchemaFrame,
+    SchemaKey,
+    check_address,
+    frame_of,
+)
 
 _SUBJECT: Final = re.compile(r"(https?://.+?)/subjects/([^/]+)(?:/versions/([^/]+))?/?")
 _KINDS: Final[tuple[Kind, ...]] = ("AVRO", "PROTOBUF", "JSON")
@@ -87,6 +96,23 @@ def schema_of_value(registry: str, value: bytes, settings: RegistrySettings) -> 
     schema = schema_of_id(registry, frame_of(value, None, message=False).id, settings)
     frame: SchemaFrame = frame_of(value, None, message=schema.kind == "PROTOBUF")
     return RegisteredSchema(registry, schema.id, schema.kind, schema.text, frame.message)
+
+
+def schema_of_header(registry: str, header: bytes, settings: RegistrySettings) -> RegisteredSchema:
+    """The schema that a record's header names. Raises RegistryAway, Reject, TandemError if the registry does not have it."""
+    check_address("--registry", registry)
+    in_header = [{"key": SCHEMA_ID_HEADER, "value": header}]
+    schema = schema_of_id(registry, frame_of(b"", in_header, message=False).id, settings)
+    frame = frame_of(b"", in_header, message=schema.kind == "PROTOBUF")
+    return RegisteredSchema(registry, schema.id, schema.kind, schema.text, frame.message)
+
+
+def with_id_before(schema: RegisteredSchema, value: bytes, header: bytes) -> bytes:
+    """A value with the number of its header in front, as files have it; empty for a GUID, which cannot stand there."""
+    if header[:1] != b"\0":
+        return b""
+    place = header[FRAME_BYTES:] or b"\0"
+    return header[:FRAME_BYTES] + (place if schema.kind == "PROTOBUF" else b"") + value
 
 
 def schema_of_id(registry: str, identifier: str, settings: RegistrySettings) -> RegisteredSchema:
