@@ -34,7 +34,7 @@ from tandem.serving.read.outcome import Failed
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.sql.limits import StatementLimits as Bounds
 from tandem.serving.sql.merged_views import Statements
-from tandem.serving.status.freshness import Freshness
+from tandem.serving.status.freshness import FreshnessSampler
 from tandem.serving.status.parts import LOG_S, Parts
 from tandem.serving.status.pipeline import Pipeline, TtlCache
 from tandem.views.source.source import Source
@@ -107,7 +107,7 @@ def of_project(
         ),
         tables=tables,
         pipeline=Pipeline(settings, tables, now, clock),
-        freshness=Freshness(settings, now, clock, lambda: lane.newest, sources),
+        freshness=FreshnessSampler(settings, now, clock, lambda: lane.newest, sources),
         parts=Parts(settings, now, lambda: lane.newest, sources, TtlCache(LOG_S, clock), log),
         runs=Runs(tandem, now, log, hidden),
         redecode=Redecode(tandem, hidden),

@@ -77,16 +77,16 @@ class SourceFreshness:
             del self._waiting[1::2]
 
 
-def _worse(one: FreshnessSample, other: FreshnessSample) -> FreshnessSample:
-    return replace(one, lag=_most(one.lag, other.lag), age_s=_most(one.age_s, other.age_s))
+def _worse(first: FreshnessSample, second: FreshnessSample) -> FreshnessSample:
+    return replace(first, lag=_most(first.lag, second.lag), age_s=_most(first.age_s, second.age_s))
 
 
-def _most(one: Number | None, other: Number | None) -> Number | None:
-    return max((number for number in (one, other) if number is not None), default=None)
+def _most(first: Number | None, second: Number | None) -> Number | None:
+    return max((number for number in (first, second) if number is not None), default=None)
 
 
 @dataclass
-class Freshness:
+class FreshnessSampler:
     """Polls the log's end while it is `open`; `now` returns the time of day, `clock` monotonic seconds. For one event loop.
 
     `newest` returns what answers count, `sources` those of the live release.
@@ -129,5 +129,5 @@ class Freshness:
         for name, end in ends.items():
             tail = tails.get(name)
             counted = None if tail is None or tail.problem else tail.end
-            known = self.by_source.setdefault(name, SourceFreshness())
-            known.add(end, counted, polled=polled, seconds=self.clock(), at=self.now())
+            samples = self.by_source.setdefault(name, SourceFreshness())
+            samples.add(end, counted, polled=polled, seconds=self.clock(), at=self.now())

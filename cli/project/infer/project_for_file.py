@@ -72,7 +72,7 @@ def project_for_file(
         time_zone(zone)
     if not file.is_file():
         raise TandemError(f"no file {file}: --from reads a file, not a folder or a pipe", code="file-unusable")
-    name = _undated((file.with_suffix("") if file.suffix in _SUFFIXES else file).stem)
+    name = _without_dates((file.with_suffix("") if file.suffix in _SUFFIXES else file).stem)
     sample, origin = replace(sample_of(file, zone, header=header), topic=topic), origin or file.name
     text = definitions_text(name, origin, sample, choose(sample, origin), zone or "UTC")
     files = {"definitions.py": text.definitions.encode(), "tandem.toml": b""}
@@ -86,7 +86,7 @@ def project_for_file(
     )
 
 
-def _undated(stem: str) -> str:
+def _without_dates(stem: str) -> str:
     """A file's name without the dates and times in it: the next file of the same kind has others."""
     return _DATE.sub("", stem).strip("-_. ") or stem
 

@@ -201,11 +201,13 @@ def sinks(states: Iterable[SinkState], views: Collection[str], *, restricted: bo
     return [SinkDocument.model_validate(each.to_json() | hidden) for each in states if each.view in views]
 
 
-def freshness(known: SourceFreshness | None) -> SourceFreshnessDocument:
+def freshness(source_freshness: SourceFreshness | None) -> SourceFreshnessDocument:
     """The samples of a source; none if the server has not polled it yet."""
-    samples = () if known is None else known.samples
+    samples = () if source_freshness is None else source_freshness.samples
     return SourceFreshnessDocument(
-        at=[utc_text(one.at) for one in samples], lag=[one.lag for one in samples], age_s=[one.age_s for one in samples]
+        at=[utc_text(sample.at) for sample in samples],
+        lag=[sample.lag for sample in samples],
+        age_s=[sample.age_s for sample in samples],
     )
 
 

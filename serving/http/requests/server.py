@@ -25,7 +25,7 @@ from tandem.serving.http.metrics import Metrics
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.ingest.gateway import Gateway
 from tandem.serving.sql.merged_views import Statements
-from tandem.serving.status.freshness import Freshness
+from tandem.serving.status.freshness import FreshnessSampler
 from tandem.serving.status.parts import Parts
 from tandem.serving.status.pipeline import Pipeline
 
@@ -53,7 +53,7 @@ class Server:
     statements: Statements
     tables: Tables
     pipeline: Pipeline
-    freshness: Freshness
+    freshness: FreshnessSampler
     parts: Parts
     runs: Runs
     redecode: Redecode

@@ -105,9 +105,9 @@ async def freshness(request: Request) -> FreshnessDocument:
     server.lane.snapshot()
     views = await server.lane.ask(lambda cache: readable(cache.views(), principal), by=str(principal))
     shown = sorted({view.source.name for view in views.values()})
-    found = server.freshness.by_source
+    samples = server.freshness.by_source
     bound = bool(principal.rights.rows)
-    return FreshnessDocument(sources={name: None if bound else describe.freshness(found.get(name)) for name in shown})
+    return FreshnessDocument(sources={name: None if bound else describe.freshness(samples.get(name)) for name in shown})
 
 
 @router.get(

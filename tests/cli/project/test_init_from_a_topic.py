@@ -206,7 +206,7 @@ def test_a_topic_of_avro_has_the_types_of_its_schema(
 
 
 @pytest.mark.parametrize("name", ["number", "guid"])
-def test_a_schema_that_a_header_names_is_taken(
+def test_a_schema_in_a_header_decides_the_types(
     tmp_path: Path, login: kafka.BrokerConnection, registry: SchemaServer, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     topic, folder, guid = new_topic(login, partitions=1), tmp_path / "orders", UUID(int=5)

@@ -20,17 +20,17 @@ def at(first: int, second: int = 0) -> Position:
     return Position.of({("T", 0): first, ("T", 1): second})
 
 
-def polled(*polls: tuple[Position | None, Position | None]) -> list[tuple[int | None, float | None]]:
+def minutes_of(*polls: tuple[Position | None, Position | None]) -> list[tuple[int | None, float | None]]:
     """Lag and age by minute of polls, each an end of the log and what answers counted."""
     source = SourceFreshness()
     for n, (end, counted) in enumerate(polls):
         seconds = float(EVERY_S * n)
         source.add(LogEnd(end), counted, polled=seconds, seconds=seconds, at=NOON + timedelta(seconds=seconds))
-    return [(one.lag, one.age_s) for one in source.samples]
+    return [(sample.lag, sample.age_s) for sample in source.samples]
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_age_is_the_time_since_all_that_the_log_had_was_counted(seed: int) -> None:
+def test_age_is_the_time_since_answers_had_the_whole_log(seed: int) -> None:
     random, end, counted, polls = Random(seed), [0, 0], [0, 0], list[tuple[Position | None, Position | None]]()
     for n in range(400):
         end = [offset + random.choice((0, 0, 3, 10)) for offset in end]
@@ -48,22 +48,22 @@ def test_age_is_the_time_since_all_that_the_log_had_was_counted(seed: int) -> No
             covered = [k for k in range(n + 1) if (past := polls[k][0]) is not None and past.at_or_below(answers)]
             ages += [float(EVERY_S * (n - covered[-1]))] if covered else []
         expected.append((max(lags, default=None), max(ages, default=None)))
-    assert polled(*polls) == expected
+    assert minutes_of(*polls) == expected
     assert max(age or 0 for _, age in expected) > 150
 
 
 def test_what_is_unknown_is_no_number() -> None:
     minute = 12
-    assert polled(*[(None, at(5))] * minute, *[(at(9), None)] * minute) == [(None, None), (None, None)]
+    assert minutes_of(*[(None, at(5))] * minute, *[(at(9), None)] * minute) == [(None, None), (None, None)]
     # The server began in the middle of a backlog: how old that is nobody saw.
     behind = [(at(9), at(5))] * minute
-    assert polled(*behind, (at(9), at(9))) == [(4, None), (0, 0.0)]
+    assert minutes_of(*behind, (at(9), at(9))) == [(4, None), (0, 0.0)]
 
 
-def test_a_topic_that_is_created_again_is_not_awaited() -> None:
+def test_nobody_waits_for_the_records_of_a_former_topic() -> None:
     counted, new = at(5), Position.of({("new", 0): 2})
     before = [(at(5), counted), *[(at(9), counted)] * 11]
-    assert polled(*before, (new, upper(counted, new))) == [(4, 55.0), (0, 0.0)]
+    assert minutes_of(*before, (new, upper(counted, new))) == [(4, 55.0), (0, 0.0)]
 
 
 def test_a_backlog_of_days_is_bounded_and_never_reported_as_younger(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,6 +153,8 @@ ALONE: Final = {
     "SourceDescribedDocument": "of a source and what the token may do",
     "SourcesDocument": "a list",
     "SentDocument": "a list of places",
+    "SourceFreshnessDocument": "of the samples of a source, a list for each field",
+    "FreshnessDocument": "of all sources",
     "HealthDocument": "one word",
     "HistoryDocument": "a list",
     "AuditsDocument": "a list",
