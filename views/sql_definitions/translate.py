@@ -164,7 +164,7 @@ def _view_statement(tree: exp.Select, name: str, window: str, dialect: str, note
             if column.text(part) in (table.name, table.alias) and not any(map(column.text, _BEFORE[part])):
                 column.set(part, None)
                 break
-    items = {item.alias_or_name or _new_name(item): item.unalias() for item in tree.expressions}
+    items = {_name_of(item): item.unalias() for item in tree.expressions}
     if len(items) < len(tree.expressions):
         raise DefinitionError("two columns have one name, or none; give each its own with AS")
     group = tree.args.get("group")
@@ -252,8 +252,10 @@ def _aggregate_text(node: exp.Expression) -> str:
     return node.copy().transform(rewrite).sql("duckdb")
 
 
-def _new_name(node: exp.Expression) -> str:
-    """A name for a column without an alias: `sum_amount`, `count`."""
+def _name_of(node: exp.Expression) -> str:
+    """The column's own name or alias, else a new name: `sum_amount`, `count`."""
+    if node.alias or isinstance(node, exp.Column | exp.Dot | exp.Star):
+        return node.alias_or_name
     columns = "_".join(column.name for column in node.find_all(exp.Column))
     return re.sub(r"\W+", "_", f"{node.key}_{columns}".strip("_"))
 

@@ -18,6 +18,7 @@ from tests.views.sql_definitions.test_sql_means_its_python import SOURCE, namesp
 
 HOUR = "INTERVAL '1' HOUR"
 ONE: dict[str, Measure] = {"n": count()}
+UNNAMED: dict[str, Measure] = {"count": count(), "sum_i": total("i")}
 HOPS = hopping(timedelta(hours=1), every=timedelta(minutes=10))
 QUERIES: list[tuple[str, str, dict[str, str], Window, dict[str, Measure]]] = [
     ("flink", f"SELECT s, COUNT(*) AS n FROM samples GROUP BY s, TUMBLE(at, {HOUR})", {"s": "s"}, tumbling(hours=1), ONE),
@@ -51,6 +52,8 @@ QUERIES: list[tuple[str, str, dict[str, str], Window, dict[str, Measure]]] = [
         session(minutes=5),
         ONE,
     ),
+    ("flink", f"SELECT s, COUNT(*), SUM(i) FROM samples GROUP BY s, TUMBLE(at, {HOUR})", {"s": "s"}, tumbling(hours=1), UNNAMED),
+    ("flink", f"SELECT s, COUNT(1), SUM(i) FROM samples GROUP BY s, TUMBLE(at, {HOUR})", {"s": "s"}, tumbling(hours=1), UNNAMED),
     (
         "spark",
         "SELECT window, s, count(1) AS n FROM samples GROUP BY window(at, '1 hour'), s",
