@@ -63,10 +63,10 @@ def _logs(draw: st.DrawFn) -> Log:
     return {partition: placed(draw(copies), partition=partition) for partition in PARTITIONS[:2]}
 
 
-@just(10_000, quick=200)
+@just(10_000, quick=80)
 @given(chains(), _logs(), st.data())
 def test_windows_keep_the_definition_of_their_start_at_every_cut(view: View, log: Log, data: st.DataObject) -> None:
-    """Each example has two to eight cuts: 200 of them are about 1 000 cases."""
+    """Each example has two to eight cuts: 80 of them are about 400 cases."""
     end = {partition: len(events) for partition, events in log.items()}
     vectors = splits(data, dict.fromkeys(log, 0), end, most=7)
     events = [*events_of(view.source, log, vectors)]

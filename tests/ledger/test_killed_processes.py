@@ -21,7 +21,7 @@ from tandem.ledger.realtime.tiling import chain, end
 from tandem.ledger.realtime_writer import NewerEpoch, NotContiguous
 from tests.ledger.tiny import AT, LOG, SOURCE, at, claim, commit_each, decode, first, fold, merge, partial
 
-SCHEDULES, FEW = 200, 60
+SCHEDULES, FEW = 200, 30
 PROCESSES = 3
 LIFE_S = 0.06
 """The longest life of a process after the one before it was killed."""

@@ -12,7 +12,7 @@ from tests.samples import LONGER
 from tests.simulation.standing_still import MEANWHILE, STANDING, stand
 from tests.simulation.world import LOG_CALLS, surroundings
 
-_ONE_IN = 1 if LONGER else 40
+_ONE_IN = 1 if LONGER else 80
 """The test pauses a process before one of this many I/O calls, each day before another one."""
 _MOST = 2000
 

@@ -17,10 +17,10 @@ from tests.simulation.simulation import STEPS, Simulation, Wrong
 from tests.simulation.standing_still import OF_TWO_MACHINES, stand
 from tests.simulation.world import surroundings
 
-SCHEDULES = 4000 if LONGER else 150
+SCHEDULES = 4000 if LONGER else 100
 _STEPS = 3 * STEPS
 _MOST = 2000
-_ONE_IN = 1 if LONGER else 40
+_ONE_IN = 1 if LONGER else 80
 """The test pauses a process before one of this many I/O calls, each day before another one."""
 
 
