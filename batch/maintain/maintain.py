@@ -183,7 +183,7 @@ def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iter
         ("schemas",),
         *dict.fromkeys((kind, source) for source, _ in decoders for kind in ("runs", "topics", "firsts", "checked")),
         *(("summaries", *pair) for pair in decoders),
-        *(("alerts", name) for name in tables.names("control", "alerts")),
+        *((kind, name) for kind in ("alerts", "outboxes") for name in tables.names("control", kind)),
         *(("leases", name) for name in tables.leases),
     ]
     for address in (tables.control(*name) for name in names):

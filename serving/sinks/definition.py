@@ -12,6 +12,7 @@ from tandem.views.sinks.delta_table import SinkTable
 from tandem.views.sinks.kafka_topic import SinkTopic
 from tandem.views.sinks.postgres_table import PostgresTable
 from tandem.views.sinks.sink import Sink, SinkTarget
+from tandem.views.sinks.webhook import SinkWebhook
 
 
 def sinks_of(project: Project, settings: Settings, folder: Path) -> dict[str, SinkInProject]:
@@ -62,4 +63,8 @@ def _kind(target: SinkTarget) -> TargetKind:
                     f"{target} needs the package psycopg: `pip install tandem[postgres]`", code="packages-missing"
                 ) from error
             return postgres
+        case SinkWebhook():
+            from tandem.serving.sinks import webhook  # noqa: PLC0415
+
+            return webhook
     raise SinkRefused(f"{target} is of a kind that `tandem sink` cannot write")

@@ -61,9 +61,10 @@ def keep_equal(view: PublishedView, target: Target, wanted: RowsWanted) -> Itera
 def append(view: PublishedView, log: TargetLog, wanted: RowsWanted) -> Iterator[SinkStep]:
     """Append messages of every change to a log.
 
-    Without the token of the log's messages, output changes continues with a complete snapshot, and output append cannot continue:
-    a row would be missing or sent again.
+    Without the token of the log's messages, outputs update and changes continue with a complete snapshot, and output append
+    cannot continue: a row would be missing or sent again.
     """
+    output = "changes" if wanted.output == "update" else wanted.output
     stored = log.token()
     token = _token_in(stored, wanted)
     while True:
@@ -74,11 +75,11 @@ def append(view: PublishedView, log: TargetLog, wanted: RowsWanted) -> Iterator[
             )
         compared = token is None
         try:
-            for change in view.changes(token, keys=wanted.keys, where=wanted.where, output=wanted.output):
+            for change in view.changes(token, keys=wanted.keys, where=wanted.where, output=output):
                 sent = messages(change, wanted.output)
                 log.append(sent, _stamp(change.token, wanted, change.provenance))
                 rows = sum(message.key is not None for message in sent)
-                gone = sum(message.kind == "withdrawn" or _deletes(message) for message in sent)
+                gone = sum(message.kind in ("gone", "withdrawn") or _deletes(message) for message in sent)
                 stored = token = change.token
                 yield SinkStep(rows - gone, gone, token, compared)
                 compared = False

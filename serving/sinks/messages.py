@@ -2,6 +2,8 @@
 
 | kind | it means | value |
 | --- | --- | --- |
+| `row` | a row that is new or has changed, or a row of a complete snapshot | the row |
+| `gone` | a row that no longer exists | none |
 | `final` | the row of a window that became final; each row once | the row |
 | `late` | a final row that changed after that | the row |
 | `withdrawn` | a final row that no longer exists | none |
@@ -19,7 +21,7 @@ from tandem.serving.changes import Changes
 from tandem.views.kernel.rows import to_rows, written
 from tandem.views.windows.placement import WINDOW_STATE
 
-MessageKind = Literal["final", "late", "withdrawn", "change", "truncate"]
+MessageKind = Literal["row", "gone", "final", "late", "withdrawn", "change", "truncate"]
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,19 @@ TRUNCATE: Final = SinkMessage("truncate", None, {"op": "t", "before": None, "aft
 
 
 def messages(change: Changes, output: str) -> list[SinkMessage]:
-    """The messages of an update of the outputs append and changes."""
-    return list(_final(change) if output == "append" else _before_and_after(change))
+    """The messages of an update: of the output append, or of changes, which the output update sends without the rows before."""
+    if output == "append":
+        return list(_final(change))
+    envelopes = list(_before_and_after(change))
+    return [*map(_present, envelopes)] if output == "update" else envelopes
+
+
+def _present(envelope: SinkMessage) -> SinkMessage:
+    """A row as it is now, of a row before and after."""
+    if envelope.key is None or envelope.value is None:
+        return envelope
+    after = envelope.value["after"]
+    return SinkMessage("gone" if after is None else "row", envelope.key, after)
 
 
 def _final(change: Changes) -> Iterator[SinkMessage]:

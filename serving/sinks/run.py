@@ -24,6 +24,7 @@ from tandem.serving.connection import Connection
 from tandem.serving.read.outcome import ReadFailed
 from tandem.serving.sinks.definition import check_sink, rows_of, target_of
 from tandem.serving.sinks.follow import SinkStep, follow
+from tandem.serving.sinks.posting import wait_s
 from tandem.serving.sinks.target import SinkInProject, Target, TargetLog
 from tandem.serving.status.sink_report import SinkReporter, TargetToken, folder
 from tandem.serving.status.sinks import is_view
@@ -104,7 +105,7 @@ class SinkRunner:
                     failures = 0
             except BaseException as error:  # noqa: BLE001 - whatever a target raises, a panic of its client too, is of one sink
                 failures += 1
-                wait = restarts.pause(failures, terms)
+                wait = wait_s(error, restarts.pause(failures, terms))
                 log.warning("the sink failed and is tried again", sink=name, in_s=wait, error=reason_of(error))
                 stop.wait(wait)
 

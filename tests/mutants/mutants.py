@@ -1036,6 +1036,21 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "test_a_publication_that_the_target_lacks_is_a_lag_in_seconds",
     ),
     Mutant(
+        "sink-webhook-sent-before-stored",
+        "a sink posts messages of a step before it has stored them, so a process that is killed in between sends another step",
+        "        self.outbox.change(lambda stored: stored.with_step(stamp.text, outgoing))\n        self.deliver()",
+        "        for message in outgoing[:1]:\n            self._send(message)\n"
+        "        self.outbox.change(lambda stored: stored.with_step(stamp.text, outgoing))\n        self.deliver()",
+        "test_a_webhook_sink_that_is_killed_anywhere_loses_nothing",
+    ),
+    Mutant(
+        "sink-webhook-ids-repeat",
+        "messages of a token that comes again have the ids of other messages, and a receiver drops them",
+        "return replace(self, stamp=stamp, number=self.number + len(messages), left=tuple(messages))",
+        "return replace(self, stamp=stamp, left=tuple(messages))",
+        "test_messages_to_a_webhook_follow_any_order_of_what_happens",
+    ),
+    Mutant(
         "sink-postgres-stale-writer",
         "a sink's process writes over the rows and the token of another process",
         "if self._token_row(cursor, lock=True) != self._stored:",

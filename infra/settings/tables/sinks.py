@@ -3,6 +3,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from tandem.infra.settings.tables.values import Positive
+
 
 class SinkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[sinks]`: where sinks write."""
@@ -14,3 +16,5 @@ class SinkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "and sinks with another target do not run. Empty: sinks write to their targets. `tandem demo` sets it."
         ),
     ] = ""
+    ca_file: Annotated[str, Meta(description="PEM file of authorities that webhooks trust; empty uses the system's.")] = ""
+    timeout_s: Annotated[Positive, Meta(description="Seconds after which a webhook counts as not answering.")] = 10

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from tandem.serving.sinks.alerts.episodes import Edge
-from tandem.serving.sinks.alerts.posting import post
+from tandem.serving.sinks.posting import post
 from tandem.views.instant import utc_text
 
 REPEAT: Final = timedelta(minutes=1)
@@ -35,7 +35,7 @@ class Alertmanager:
     def send(self, edges: Sequence[Edge], raised: Sequence[Edge]) -> frozenset[str]:
         """Post all edges at once, and return their ids; nothing if there are none and what is raised was posted of late.
 
-        Raises AlertUndelivered.
+        Raises Undelivered.
         """
         now = self.clock()
         due = {edge.id: edge for edge in raised if now - self._posted.get(edge.id, now - REPEAT) >= REPEAT}

@@ -10,8 +10,8 @@ from tandem.infra.settings import AlertSettings
 from tandem.serving.sinks.alerts.alertmanager import Alertmanager
 from tandem.serving.sinks.alerts.book import AlertDocument, Book, active_edges
 from tandem.serving.sinks.alerts.episodes import Edge
-from tandem.serving.sinks.alerts.posting import AlertUndelivered, check_address
-from tandem.serving.sinks.alerts.webhook import Webhook, key_of
+from tandem.serving.sinks.alerts.webhook import SIGNING, Webhook
+from tandem.serving.sinks.posting import Undelivered, check_address, key_of, wait_s
 from tandem.views.errors import TandemError
 
 FIRST_S: Final = 1.0
@@ -29,7 +29,7 @@ class Receiver(Protocol):
     def send(self, edges: Sequence[Edge], raised: Sequence[Edge]) -> frozenset[str]:
         """Send some of the edges, the oldest first, and return the ids of those that it has acknowledged.
 
-        `raised` are the edges of all rows that are raised now. Raises AlertUndelivered.
+        `raised` are the edges of all rows that are raised now. Raises Undelivered.
         """
 
 
@@ -37,19 +37,19 @@ def receivers_of(settings: AlertSettings, clock: Callable[[], datetime]) -> tupl
     """The receivers that the settings name. Raises TandemError for an address or secret that cannot be used."""
     receivers: list[Receiver] = []
     if settings.alertmanager:
-        check_address("alerts.alertmanager", settings.alertmanager)
+        check_address("the setting `alerts.alertmanager`", settings.alertmanager)
         receivers.append(Alertmanager(settings.alertmanager, settings.timeout_s, settings.ca_file, clock))
     if settings.webhook:
-        check_address("alerts.webhook", settings.webhook)
+        check_address("the setting `alerts.webhook`", settings.webhook)
         if not settings.secret:
             raise TandemError("`alerts.webhook` needs a secret that signs what is sent; set TANDEM_ALERTS_SECRET")
-        key_of(settings.secret)
+        key_of(SIGNING, settings.secret)
         receivers.append(Webhook(settings.webhook, settings.secret, settings.timeout_s, settings.ca_file, clock))
     return tuple(receivers)
 
 
 def deliver(books: Collection[Book], receiver: Receiver) -> int:
-    """Send all that is stored and not acknowledged; how many edges were. Raises AlertUndelivered, Conflict, Unwritable."""
+    """Send all that is stored and not acknowledged; how many edges were. Raises Undelivered, Conflict, Unwritable."""
     number = 0
     for book in books:
         while True:
@@ -57,7 +57,7 @@ def deliver(books: Collection[Book], receiver: Receiver) -> int:
             edges = document.unsent(receiver.name)
             try:
                 ids = receiver.send(edges, active_edges(document))
-            except AlertUndelivered as error:
+            except Undelivered as error:
                 _note_fault(book, receiver.name, str(error))
                 raise
             if ids:
@@ -76,8 +76,9 @@ def keep_delivering(books: Collection[Book], receiver: Receiver, stop: Event, ne
         try:
             deliver(books, receiver)
         except TandemError as error:
-            warn(f"{receiver.name}: {error}; the next attempt is in {pause:g} s")
-            stop.wait(pause)
+            wait = wait_s(error, pause)
+            warn(f"{receiver.name}: {error}; the next attempt is in {wait:g} s")
+            stop.wait(wait)
             pause = min(LONGEST_S, 2 * pause)
         else:
             pause = FIRST_S

@@ -12,7 +12,10 @@ from typing import Any
 
 @dataclass
 class Heard:
-    """The requests of a receiver; `answers` are its next ones: a status, or what else it does. Then it answers 204."""
+    """The requests of a receiver; `answers` are its next ones: a status, or what else it does. Then it answers 204.
+
+    The text `429 30` is a status with a Retry-After.
+    """
 
     address: str = ""
     requests: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
@@ -47,9 +50,12 @@ def receiver() -> Iterator[Heard]:
                             return
                 case "drop":
                     self.connection.shutdown(socket.SHUT_RDWR)
-                case int(status):
-                    self.send_response(status)
-                    if 300 <= status < 400:
+                case int(status) | str(status):
+                    status, _, retry_after = str(status).partition(" ")
+                    self.send_response(int(status))
+                    if retry_after:
+                        self.send_header("Retry-After", retry_after)
+                    if status.startswith("3"):
                         self.send_header("Location", f"{heard.address}/elsewhere")
                     self.send_header("Content-Length", "0")
                     self.end_headers()

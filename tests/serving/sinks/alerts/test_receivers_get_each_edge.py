@@ -19,8 +19,8 @@ from tandem.serving.sinks.alerts import delivery
 from tandem.serving.sinks.alerts.book import AlertDocument, Book, open_book
 from tandem.serving.sinks.alerts.delivery import deliver, keep_delivering, receivers_of
 from tandem.serving.sinks.alerts.episodes import Edge
-from tandem.serving.sinks.alerts.posting import AlertUndelivered
 from tandem.serving.sinks.alerts.webhook import Webhook, edge_document
+from tandem.serving.sinks.posting import Undelivered
 from tandem.views.errors import TandemError
 from tests.serving.sinks.alerts.receiver import Heard, receiver
 from tests.serving.sinks.alerts.test_edges_fold_to_what_holds import a_world, alert, fold, follower, look, more
@@ -86,7 +86,7 @@ def test_what_is_not_acknowledged_is_sent_again_with_the_same_id(
 ) -> None:
     book = raised(world)
     heard.answers = [answer]
-    with pytest.raises(AlertUndelivered) as refused:
+    with pytest.raises(Undelivered) as refused:
         deliver([book], webhook(world, heard, 0.3))
     assert fault in str(refused.value)
     assert "0123" not in str(refused.value)
