@@ -57,6 +57,7 @@ PATTERNS: Final = (
     "%b %d %Y",
     "%B %d, %Y",
     "%d %b %Y",
+    "%d-%b-%y %I.%M.%S.%f %p",
     "%d-%b-%Y",
     "%d-%b-%y",
     "%m/%d/%y",

@@ -43,6 +43,7 @@ _PLAIN: Final = (
     (pa.types.is_boolean, "bool"),
 )
 """Types of values in a map whose JSON says as much as the Parquet file."""
+_DAYS: Final = ("time", "date")
 _NGINX: Final = frozenset({"time_iso8601", "time_local", "msec"})
 
 
@@ -143,6 +144,8 @@ def _csv(file: Path, lines: Sequence[bytes], zone: str | None, *, has_header: bo
     text = _whole_rows(lines, delimiter).decode("utf-8-sig", errors="surrogateescape")
     rows, plain_quotes = _rows(text, delimiter)
     has_escapes = delimiter == "\t" and (plain_quotes or '"' not in text) and bool(_ESCAPE.search(text))
+    if header and has_header is None:
+        header = not _begins_with_times(rows, zone)
     names = rows.pop(0) if header else [f"column_{number}" for number in range(1, len(rows[0]) + 1)]
     whole = [dict(zip(names, row, strict=True)) for row in rows if len(row) == len(names)]
     if not whole:
@@ -209,6 +212,17 @@ def _rows(text: str, delimiter: str) -> tuple[list[list[str]], bool]:
         return [row for row in rows_with_quotes(text, delimiter) if row], False
     except Reject:
         return [row for row in rows_without_quotes(text, delimiter, None) if row], True
+
+
+def _begins_with_times(rows: Sequence[Sequence[str]], zone: str | None) -> bool:
+    """Whether the first row has a time in a column of times: then it is an event, and not a header."""
+    width = len(rows[0])
+    columns = [{row[index] for row in rows[1:] if len(row) == width} - {*NULLS} for index in range(width)]
+    return any(
+        of_texts("", [text], zone).kind in _DAYS and of_texts("", texts, zone).kind in _DAYS
+        for text, texts in zip(rows[0], columns, strict=True)
+        if texts
+    )
 
 
 def _whole_rows(lines: Sequence[bytes], delimiter: str) -> bytes:

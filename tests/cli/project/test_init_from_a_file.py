@@ -204,6 +204,28 @@ def test_the_project_checks_and_its_files_say_what_was_guessed(tmp_path: Path, c
     assert rows_of_view[0]["window_start"] == "2013-03-01T00:00:00Z"
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "2026-11-01 08:00:00.0000000,1,NULL,abc\n2026-11-01 08:00:01.0000000,2,5,def\n",
+        "01-NOV-26 08.00.00.000000 AM,NULL,a\n13-NOV-26 08.00.00.000000 PM,6,b\n",
+    ],
+    ids=["SQL Server", "Oracle"],
+)
+def test_a_first_row_with_a_time_is_an_event(tmp_path: Path, rows: str) -> None:
+    (tmp_path / "a.csv").write_text(rows)
+    begun = project_for_file(tmp_path / "a.csv", "Europe/Berlin")
+    assert "columns=(" in begun.files["definitions.py"].decode()
+    assert (begun.tried.events, begun.tried.rejects.total) == (2, 0)
+
+
+def test_days_as_names_of_columns_are_a_header(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("at,2020-01-22,2020-01-23\n2026-11-01T00:00:00Z,1,2\n2026-11-01T00:01:00Z,3,4\n")
+    begun = project_for_file(tmp_path / "a.csv", None)
+    assert "header=True" in begun.files["definitions.py"].decode()
+    assert (begun.tried.events, begun.tried.rejects.total) == (2, 0)
+
+
 def test_long_texts_and_line_breaks_in_quotes_are_texts(tmp_path: Path) -> None:
     file = tmp_path / "shapes.csv"
     shape = "POLYGON((" + "1 2, " * 40_000 + "))"
