@@ -125,6 +125,7 @@ FILES_OF_THEIR_OWN = {
     "ledger/log/manifest.py": "an export, a folder of the user's",
     "batch/adopt/adopt.py": "the folder of a table of the user's",
     "batch/adopt/table.py": "a table of the user's",
+    "batch/adopt/csv_quotes.py": "files of a table of the user's",
     "batch/runtime/session.py": "the path of a lock",
     "batch/runtime/table_locks.py": "the process id, the path of a lock",
     "batch/transfer/export_archive.py": "an export",

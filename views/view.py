@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from tandem.views.definition_text import literal
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.instant import MICROSECOND, nearest_time
 from tandem.views.measures.custom import CustomMeasure, told
@@ -361,8 +362,8 @@ def _check_keep(view: View, placement: Placement, place: str) -> None:
     if view.keep is None:
         if view.source.keep is not None:
             raise DefinitionError(
-                f"{place} has no keep, so it needs all records, but source {view.source.name} keeps them for {view.source.keep}; "
-                "give the view a keep, too, or the source none"
+                f"{place} has no keep, so it needs all records, but source {view.source.name} keeps them for "
+                f"{literal(view.source.keep)}; give the view a keep, too, or the source none"
             )
         return
     if not isinstance(view.keep, timedelta) or view.keep <= timedelta(0):

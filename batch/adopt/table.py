@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StringType
 
+from tandem.batch.adopt.csv_quotes import quote_faults
 from tandem.views.errors import TandemError
 
 Kind = Literal["delta", "parquet", "csv", "json"]
@@ -82,10 +83,18 @@ class HistoryTable:
         return sum(int(self.files[name].partition(" ")[0]) for name in files)
 
     def rows(self, session: SparkSession, files: Sequence[str]) -> DataFrame:
-        """The rows of these files, with the path of a row's file as `_file`."""
+        """The rows of these files, with the path of a row's file as `_file`.
+
+        Raises NotAdopted for a file of CSV with a wrong quote.
+        """
         reader = session.read.format(self.kind).option("basePath", str(self.path))
         paths = [str(self.path / name) for name in files]
         if self.kind == "csv":
+            for path, lines in quote_faults(session, paths).items():
+                raise NotAdopted(
+                    f"{path}: a text in quotes that begins in {lines} has no end, or goes on after it; the rows after it "
+                    "would be read as a part of it; write a quote within a text in quotes twice, and end the text"
+                )
             reader = reader.options(**_RFC_4180).option("columnNameOfCorruptRecord", CORRUPT)
             # Without a column for them in a stated schema Spark cuts and fills rows of another width than the header.
             frame = reader.schema(reader.load(paths).schema.add(CORRUPT, StringType())).load(paths)

@@ -933,6 +933,13 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "test_a_late_event_counts_by_the_definition_of_its_window",
     ),
     Mutant(
+        "rejected-by-each-definition",
+        "an event that two definitions reject, in windows of each, counts twice among the rejects",
+        "if bind(view).placement.timing.overlap:",
+        "if False:",
+        "test_an_event_that_two_definitions_reject_is_rejected_once",
+    ),
+    Mutant(
         "record-before-the-start",
         "the last record before a declared start is folded",
         "early |= pc.and_(here, pc.less(offsets, first))",

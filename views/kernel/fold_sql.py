@@ -9,7 +9,7 @@ One statement in layers:
 4. All other events, grouped by key and by window.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
@@ -75,9 +75,12 @@ def fold_sql(view: View) -> str:
     return replace(step, groups=groups).sql(judged.sql, {REASON: REASON, **keys}, {COUNT: "count(*)", **states})
 
 
-def judged_sql(view: View) -> str:
-    """Over the table `_events`: the events that pass the filter, each with its `_reason` and the columns of its group."""
-    return _judged(bind(view)).sql
+def judged_sql(view: View, *beside: str) -> str:
+    """Over the table `_events`: the events that pass the filter, each with its `_reason` and the columns of its group.
+
+    Also with the columns `beside` of the events, whose names need no quotes.
+    """
+    return _judged(bind(view), beside).sql
 
 
 @dataclass(frozen=True)
@@ -89,10 +92,10 @@ class _Judged:
     rejects: bool
 
 
-def _judged(bound: BoundView) -> _Judged:
+def _judged(bound: BoundView, beside: Sequence[str] = ()) -> _Judged:
     values = {expression.canonical: _Value(expression, f"_e{n}") for n, expression in enumerate(bound.expressions)}
     failures = [f"{value.column} IS NULL" for value in values.values() if value.fallible]
-    columns = [value.inner for value in values.values()]
+    columns = [*beside, *(value.inner for value in values.values())]
     columns += [f"{sql} AS {name}" for name, sql in bound.placement.events.columns.items()]
     events = EVENTS
     if bound.where is not None:

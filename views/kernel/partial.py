@@ -1,20 +1,24 @@
 """The kernel's partial: folds events of any ranges, in any order, into the states of a view."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tandem.views.arrow import arrays
-from tandem.views.dated import DatedView, pieces
-from tandem.views.kernel.fold_sql import COUNT, EVENTS, fold_sql
+from tandem.views.dated import DatedView, Piece, pieces
+from tandem.views.kernel.fold_sql import COUNT, EVENTS, fold_sql, judged_sql
 from tandem.views.source.offset_ranges import EMPTY, Ranges
 from tandem.views.sql import engine
 from tandem.views.sql.expressions import REASONS, Reason
 from tandem.views.view import View, bind, state_schema
 from tandem.views.windows.placement import REASON
+
+_ROW: Final = "_row"
 
 
 @dataclass(frozen=True)
@@ -54,14 +58,40 @@ def partial(view: View, events: pa.Table, ranges: Ranges, failed: int = 0) -> Pa
 
 
 def _of_pieces(view: View, events: pa.Table, ranges: Ranges, failed: int) -> Partial:
-    """The partials of all pieces. An event that two definitions reject, in windows of each, is rejected twice."""
+    """The partials of all pieces. An event that several reject is rejected once, for the reason of the oldest of them."""
     rejected, schema = Counter[str]({"prepare": failed}), state_schema(view)
-    states = [no_states(view)]
+    states, rejecting = [no_states(view)], list[Piece]()
     for piece in pieces(view):
         folded = partial(piece.view, piece.events(events), EMPTY)
         rejected.update(folded.rejected)
+        if folded.rejected:
+            rejecting.append(piece)
         states.append(piece.among(folded.states, schema))
+    if bind(view).placement.timing.overlap:
+        rejected.subtract(_repetitions(rejecting, events))
     return Partial(pa.concat_tables(states), ranges, {reason: rejected[reason] for reason in REASONS if rejected[reason]})
+
+
+def _repetitions(rejecting: Sequence[Piece], events: pa.Table) -> Counter[str]:
+    """By reason the rejections of events by a piece after an older one of these has rejected them."""
+    repeated = Counter[str]()
+    numbered = events.append_column(_ROW, pa.array(range(events.num_rows), pa.int64()))
+    for number, (before, piece) in enumerate(pairwise(rejecting), 1):
+        both = piece.events(before.events(numbered))
+        earlier = {row for older in rejecting[:number] for row, _ in _rejections(older, both)}
+        repeated.update(reason for row, reason in _rejections(piece, both) if row in earlier)
+    return repeated
+
+
+def _rejections(piece: Piece, numbered: pa.Table) -> Iterator[tuple[int, Reason]]:
+    """The numbers of the events that a piece rejects, with the reasons. Windows that overlap prepare no events."""
+    sql = f"SELECT {_ROW}, {REASON} FROM {judged_sql(piece.view, _ROW)} WHERE {REASON} IS NOT NULL"
+    for rows, rejected in engine.halved(sql, EVENTS, piece.events(numbered)):
+        if rejected is None:
+            yield rows[_ROW][0].as_py(), "expression"
+        else:
+            codes = rejected[REASON].to_pylist()
+            yield from zip(rejected[_ROW].to_pylist(), (REASONS[code] for code in codes), strict=True)
 
 
 def _by_reason(counted: Mapping[Reason, int]) -> dict[str, int]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tandem.views.dated import DatedView, newest_definition
 from tandem.views.measures.derived import Derived, derived_term
-from tandem.views.oracle.counted_events import CountedRow, counted_rows, event_times
+from tandem.views.oracle.counted_events import CountedRow, Rejections, counted_rows, event_times, with_numbers
 from tandem.views.oracle.measures import MeasureInputs, meaning
 from tandem.views.oracle.terms import derived_values
 from tandem.views.oracle.windows import leaves_calendar, starts, windows
@@ -60,33 +60,36 @@ def definitions(view: View) -> tuple[Definition, ...]:
 def grouped(view: View, events: pa.Table) -> tuple[dict[Group, list[CountedRow]], Mapping[Reason, int]]:
     """The rows of each key and window, and how many the view rejects for which reason.
 
-    `events` are all of their keys' that count, as the source prepares them, in any order. Raises DefinitionError.
+    An event that several definitions reject counts for the oldest of them. `events` are all of their keys' that count, as the
+    source prepares them, in any order. Raises DefinitionError.
     """
     bind(view)
     if not isinstance(view, DatedView):
-        return _group(view, events)
-    groups: dict[Group, list[CountedRow]] = {}
+        groups, refused = _group(view, events)
+        return groups, Counter(reason for _, reason in refused)
+    groups = {}
     rejected: Counter[Reason] = Counter()
+    before, events = set[int](), with_numbers(events)
     for definition in definitions(view):
         times = event_times(view.source, events)
         counting = [any(map(definition.counts, starts(view.window, at))) for at in times]
         part, refused = _group(definition.view, events.filter(pa.array(counting, pa.bool_())))
         groups |= {group: rows for group, rows in part.items() if definition.has(group)}
-        rejected.update(refused)
+        rejected.update(reason for number, reason in refused if number not in before)
+        before |= {number for number, _ in refused}
     return groups, rejected
 
 
-def _group(view: View, events: pa.Table) -> tuple[dict[Group, list[CountedRow]], Mapping[Reason, int]]:
+def _group(view: View, events: pa.Table) -> tuple[dict[Group, list[CountedRow]], Rejections]:
     rows, rejected = counted_rows(view, events)
     keys: dict[tuple[Any, ...], list[CountedRow]] = defaultdict(list)
-    outside: Counter[Reason] = Counter()
     for row in rows:
         if leaves_calendar(view.window, row.at):
-            outside["out_of_range"] += 1
+            rejected.append((row.number, "out_of_range"))
         else:
             keys[row.key].append(row)
     groups = {(*key, *bounds): held for key, of_key in keys.items() for bounds, held in windows(view.window, of_key)}
-    return groups, rejected + outside
+    return groups, rejected
 
 
 def answers(view: View, groups: Mapping[Group, Sequence[CountedRow]]) -> Answers:

@@ -1,6 +1,5 @@
 """The events that a view counts, each with its key, when and where it was, and what the measures look at."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,6 +26,9 @@ from tandem.views.view import View
 Place = tuple[str, int, int, int]
 """Topic id, partition, offset and index: the index is 0 where a value holds one event."""
 
+NUMBER: Final = "_number"
+"""The column with the number of a row."""
+
 _WHEN_AND_WHERE: Final = (EVENT_TIME, *POSITION, *LOG_ORDER)
 
 
@@ -36,7 +38,7 @@ class CountedRow:
 
     `generation` is how many of the source's topics came before the event's. `windowed` is what the window looks at, None if that
     is NULL or nothing. `inputs` has by measure the values of its expressions, and nothing of a measure whose filter leaves the
-    event out.
+    event out. `number` tells rows apart.
     """
 
     key: tuple[Any, ...]
@@ -45,20 +47,31 @@ class CountedRow:
     place: Place
     windowed: Any
     inputs: Mapping[str, tuple[Any, ...]]
+    number: int
 
 
-def counted_rows(view: View, events: pa.Table) -> tuple[list[CountedRow], Counter[Reason]]:
-    """The rows that the view counts, and how many it rejects for which reason; `events` are those that its source prepared."""
-    rejected: Counter[Reason] = Counter()
+Rejections = list[tuple[int, Reason]]
+"""The numbers of the rows that a view rejects, with the reasons."""
+
+
+def counted_rows(view: View, events: pa.Table) -> tuple[list[CountedRow], Rejections]:
+    """The rows that the view counts, and those that it rejects; `events` are those that its source prepared.
+
+    A row's number is the one in the column NUMBER, or in these events.
+    """
+    rejected: Rejections = []
+    if NUMBER not in events.column_names:
+        events = with_numbers(events)
     if view.where is not None:
         held = evaluated(view.where, events)
-        rejected.update(value.reason for value in held if isinstance(value, Rejected))
+        both = zip(events[NUMBER].to_pylist(), held, strict=True)
+        rejected += [(number, value.reason) for number, value in both if isinstance(value, Rejected)]
         events = _where(events, [value is True for value in held])
     keys = [evaluated(text, events) for text in view.keys.values()]
     windowed = [evaluated(text, events) for text in view.window.inputs]
     measured = {name: _inputs(one, events) for name, one in view.measures.items() if not isinstance(one, Derived)}
     times = event_times(view.source, events)
-    generations = events[GENERATION.name].to_pylist()
+    generations, numbers = events[GENERATION.name].to_pylist(), events[NUMBER].to_pylist()
     rows = []
     for number, (at, generation, place) in enumerate(zip(times, generations, places(events), strict=True)):
         key = tuple(column[number] for column in keys)
@@ -68,10 +81,16 @@ def counted_rows(view: View, events: pa.Table) -> tuple[list[CountedRow], Counte
         reasons = [value.reason for value in values if isinstance(value, Rejected)]
         if reasons:
             # A failed expression is reported before a value that does not fit its type.
-            rejected[REASONS[0] if REASONS[0] in reasons else reasons[0]] += 1
+            rejected.append((numbers[number], REASONS[0] if REASONS[0] in reasons else reasons[0]))
         else:
-            rows.append(CountedRow(key, at, generation, place, looked_at[0] if looked_at else None, inputs))
+            windowed_by = looked_at[0] if looked_at else None
+            rows.append(CountedRow(key, at, generation, place, windowed_by, inputs, numbers[number]))
     return rows, rejected
+
+
+def with_numbers(events: pa.Table) -> pa.Table:
+    """The rows with their numbers."""
+    return events.append_column(NUMBER, pa.array(range(events.num_rows), pa.int64()))
 
 
 def event_times(source: Source, events: pa.Table) -> list[Any]:

@@ -9,7 +9,8 @@ const GONE = 410;
 
 /**
  * Follows a view until the signal aborts, and reconnects where it stopped.
- * `opened` is called at each connection, `changed` with each event's document, `closed` while there is no connection.
+ * `opened` is called at each connection, `changed` with each event's document, `closed` while there is no connection,
+ * for ever with the reason of a refusal that trying again does not change.
  */
 export async function follow(view, { opened, changed, closed, signal }) {
   let since = null;
@@ -28,7 +29,7 @@ export async function follow(view, { opened, changed, closed, signal }) {
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof Refused && error.status === GONE) since = null;
-      if (error instanceof Refused && [401, 403, 404].includes(error.status)) return closed();
+      if (error instanceof Refused && [401, 403, 404].includes(error.status)) return closed(error.message);
     }
     closed();
     await new Promise((resolve) => setTimeout(resolve, pause));

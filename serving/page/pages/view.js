@@ -154,7 +154,8 @@ async function one(place, name, app, signal) {
     name,
     app,
     signal,
-    stands: (following) => fill(pulse, badge(following ? "live" : "polled every second", following ? "good" : "plain")),
+    stands: (following, refusal = "polled every second") =>
+      fill(pulse, badge(following ? "live" : refusal, following ? "good" : "plain")),
     changed(documents) {
       const ids = documents.flatMap((document) => document.rows).map((row) => rowId(row, view.columns));
       fresh = new Set([...fresh, ...ids]);

@@ -6,7 +6,7 @@ const PAUSE_MS = 200;
 
 /**
  * Calls `changed` with the documents of new changes, at most a few times a second and never while the last call still runs.
- * Calls `stands` with whether the stream is connected. Ends with the signal.
+ * Calls `stands` with whether the stream is connected, and why it is not if it stays so. Ends with the signal.
  */
 export function live({ name, app, signal, changed, stands }) {
   let waiting = [];
@@ -42,7 +42,7 @@ export function live({ name, app, signal, changed, stands }) {
       stands(true);
       later([]);
     },
-    closed: () => stands(false),
+    closed: (reason) => stands(false, reason),
     changed: (document) => later([document]),
   });
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tandem.batch.adopt.table import CORRUPT, HistoryTable
+from tandem.batch.adopt.table import CORRUPT, HistoryTable, NotAdopted
 from tandem.infra.spark.errors import SPARK_ERRORS
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
@@ -35,6 +35,16 @@ def test_a_row_of_another_width_than_the_header_keeps_its_text(spark: SparkSessi
     texts = [None, "2", "3,b,extra", None, '5,"q""q",more', None]
     assert [row[CORRUPT] for row in frame.select("id", "note", CORRUPT).collect()] == texts
     assert [row[CORRUPT] for row in frame.select("id", CORRUPT).collect()] == texts
+
+
+def test_a_file_with_a_text_in_quotes_that_does_not_end_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark would read the file's other rows as a part of the text. Other files are read."""
+    (tmp_path / "a.csv").write_text('id,note\n1,"two\nlines"\n')
+    (tmp_path / "b.csv").write_text('id,note\n1,a\n2,"no end\n3,b\n4,c\n')
+    with pytest.raises(NotAdopted, match=r"b\.csv: a text in quotes that begins in lines 3 to 5 has no end"):
+        rows(spark, tmp_path)
+    (tmp_path / "b.csv").unlink()
+    assert [row["id"] for row in rows(spark, tmp_path)] == ["1"]
 
 
 def test_files_of_csv_with_other_headers_are_refused(spark: SparkSession, tmp_path: Path) -> None:

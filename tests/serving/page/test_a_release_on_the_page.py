@@ -55,3 +55,11 @@ def test_a_release_that_cannot_be_asked_is_named(open_page: Open, site_of_two: t
     at, secret = site_of_two
     page = open_page("?release=7#/views/ever", at=at, shown=secret)
     expect(page.locator("main")).to_contain_text("release 7")
+
+
+def test_a_stream_that_is_refused_says_why(open_page: Open, site_of_two: tuple[str, str]) -> None:
+    at, secret = site_of_two
+    page = settled(open_page("?release=2#/views/ever", at=at, shown=secret))
+    page.route("**/views/ever/changes*", lambda route: route.fulfill(status=404, json={"detail": "release 2 was retired"}))
+    page.reload()
+    expect(page.get_by_text("release 2 was retired", exact=True)).to_be_visible()

@@ -14,7 +14,7 @@ from tandem.views.windows import registry
 
 PAGE = (ROOT / "docs" / "windows.md").read_text("utf-8")
 NAMES = {name: made for name, made in vars(registry).items() if isinstance(made, FunctionType)}
-ROW = CountedRow((), datetime(2026, 11, 1, tzinfo=UTC), 0, ("T", 0, 0, 0), 1.5, {})
+ROW = CountedRow((), datetime(2026, 11, 1, tzinfo=UTC), 0, ("T", 0, 0, 0), 1.5, {}, 0)
 
 
 def documented(name: str) -> Any:
