@@ -14,7 +14,7 @@ from tandem.bench.peers.catch_up import CaughtUp, catch_up
 from tandem.bench.peers.contestant import Contestant, Resources, Setting
 from tandem.bench.peers.contestants.archive import ARCHIVE
 from tandem.bench.peers.contestants.batch import BATCH, BatchContestant, Job
-from tandem.bench.peers.contestants.registry import STREAMING
+from tandem.bench.peers.contestants.registry import SINKS, STREAMING
 from tandem.bench.peers.contestants.tandem_served import SERVED, TANDEM_HOT
 from tandem.bench.peers.events import Answers, Shape, generate, truth, values
 from tandem.bench.peers.freshness import Fresh, FreshnessPlan, measure
@@ -112,7 +112,7 @@ class Arena:
 
 
 def compare(arena: Arena, scale: PeersScale) -> Iterator[Result]:
-    """Round by round every part, with every contestant in turn. A run for which no time is left has that problem."""
+    """Round by round every part, with every contestant in turn."""
     end = time.monotonic() + 60 * scale.minutes
     base = arena.now.replace(minute=0, second=0, microsecond=0) - _BEFORE
     arena.say(f"sending {scale.events:,} events")
@@ -121,11 +121,21 @@ def compare(arena: Arena, scale: PeersScale) -> Iterator[Result]:
     expected = truth(events)
     arena.say("archiving them for recomputes")
     job = archive(arena.setting("archive", TOPIC, fresh=False, number=0), scale.repeat, scale.limit_s)
-    for run in runs(arena, scale, expected, job):
+    yield from results(arena, runs(arena, scale, expected, job), end)
+
+
+def compare_sinks(arena: Arena, scale: PeersScale) -> Iterator[Result]:
+    """Round by round how fresh sinks are, with every contestant in turn."""
+    yield from results(arena, sink_runs(arena, scale), time.monotonic() + 60 * scale.minutes)
+
+
+def results(arena: Arena, planned: "Iterable[PeersRun]", end: float) -> Iterator[Result]:
+    """The results of runs. After `end`, by `time.monotonic`, a run has the problem that no time is left."""
+    for run in planned:
         if time.monotonic() > end:
             yield run.missing(problem=NO_TIME)
             continue
-        arena.say(f"round {run.round + 1} of {scale.rounds}, {run.part}: {run.contestant}")
+        arena.say(f"round {run.round + 1}, {run.part}: {run.contestant}")
         yield run.measure()
 
 
@@ -158,15 +168,6 @@ def runs(arena: Arena, scale: PeersScale, expected: Answers, job: Job) -> Iterat
         own = replace(job, folder=arena.folder / f"recompute-{number}-{contestant.name}")
         return recompute(contestant, own, expected, number=number, **limits)
 
-    def fresh(contestant: Contestant, number: int) -> Fresh:
-        topic = empty(arena.connection, f"live-{number}-{contestant.name}")
-        setting = arena.setting(contestant.name, topic, fresh=True, number=number)
-        return measure(contestant, setting, scale.plan, number=number, broker=arena.broker)
-
-    def freshness(contestant: Contestant, number: int) -> PeersRun:
-        name = contestant.name
-        return PeersRun(number, "freshness", name, partial(fresh, contestant, number), partial(Fresh, name, number))
-
     for number in range(scale.rounds):
         for contestant in turns(STREAMING, number):
             missing = partial(CaughtUp, contestant.name, number, scale.events)
@@ -180,9 +181,27 @@ def runs(arena: Arena, scale: PeersScale, expected: Answers, job: Job) -> Iterat
                 lacking = partial(PeersRecompute, one.name, number, scale.events, part=part)
                 yield PeersRun(number, part, one.name, partial(work, one, number), lacking)
         for contestant in turns(STREAMING, number):
-            yield freshness(contestant, number)
+            yield freshness(arena, scale, contestant, number)
     for contestant in scale.served:
-        yield freshness(contestant, scale.rounds - 1)
+        yield freshness(arena, scale, contestant, scale.rounds - 1)
+
+
+def sink_runs(arena: Arena, scale: PeersScale) -> Iterator[PeersRun]:
+    """The freshness of topics that follow the view, and what following it costs."""
+    for number in range(scale.rounds):
+        for contestant in turns(SINKS, number):
+            yield freshness(arena, scale, contestant, number)
+
+
+def freshness(arena: Arena, scale: PeersScale, contestant: Contestant, number: int) -> PeersRun:
+    """A run of a contestant on a topic of its own."""
+
+    def fresh() -> Fresh:
+        topic = empty(arena.connection, f"live-{number}-{contestant.name}")
+        setting = arena.setting(contestant.name, topic, fresh=True, number=number)
+        return measure(contestant, setting, scale.plan, number=number, broker=arena.broker)
+
+    return PeersRun(number, "freshness", contestant.name, fresh, partial(Fresh, contestant.name, number))
 
 
 def turns(contestants: Sequence[_T], number: int) -> list[_T]:

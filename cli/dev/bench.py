@@ -1,7 +1,7 @@
 """`tandem bench`: measure the cost of the same answers in Tandem and in Spark alone. bench/README.md explains the figures."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,10 +18,10 @@ from tandem.bench.growth import measuring as growing_history
 from tandem.bench.growth import report as grown
 from tandem.bench.peers import report as compared
 from tandem.bench.peers import rounds as peers
-from tandem.bench.peers.contestant import Resources
+from tandem.bench.peers.contestant import Contestant, Resources
 from tandem.bench.peers.contestants.archive import ARCHIVE
-from tandem.bench.peers.contestants.batch import BATCH
-from tandem.bench.peers.contestants.registry import FRESH
+from tandem.bench.peers.contestants.batch import BATCH, BatchContestant
+from tandem.bench.peers.contestants.registry import FRESH, SINKS
 from tandem.bench.peers.provided import provide
 from tandem.bench.scale import executors, micro_batch_keys
 from tandem.bench.scale import report as scaled
@@ -48,10 +48,11 @@ _MEMORY = "2g"
 def run(
     call: Call,
     what: Annotated[
-        Literal["peers", "adopt", "decode", "growth", "scale", "serving", "soak"],
+        Literal["peers", "sinks", "adopt", "decode", "growth", "scale", "serving", "soak"],
         typer.Argument(
             help="The benchmark. peers: Tandem, Kafka Streams, Flink SQL, Pathway and Structured Streaming on one topic; DuckDB, "
-            "Polars, chdb and Spark SQL on its files. adopt: a table beside a Spark job that copies it. "
+            "Polars, chdb and Spark SQL on its files. sinks: a topic that Tandem, Kafka Streams and Flink SQL keep equal to "
+            "a view. adopt: a table beside a Spark job that copies it. "
             "decode: each format, events a second. "
             "growth: recomputes of more events, views and keys. "
             "scale: executors and keys. serving: questions in process and over HTTP, and DuckDB over the same files. "
@@ -66,8 +67,8 @@ def run(
             min=0.1,
             max=60,
             metavar="N",
-            help="Duration of soak's load, 5 by default; or when peers and scale begin no further run: peers 38 by default, 10 "
-            "with --quick, scale 45 and 12.",
+            help="Duration of soak's load, 5 by default; or when peers, sinks and scale begin no further run: peers and sinks 38 "
+            "by default, 10 with --quick, scale 45 and 12.",
         ),
     ] = None,
     beside: Annotated[
@@ -91,16 +92,19 @@ def run(
     `serving` fail if an answer is wrong. `soak` fails if a request gets no answer, or if the server's memory, open files or
     threads grow.
     """
-    if minutes is not None and (what not in ("soak", "peers", "scale") or (what == "soak" and quick)):
+    if minutes is not None and (what not in ("soak", "peers", "sinks", "scale") or (what == "soak" and quick)):
         raise TandemError(
-            "--minutes needs WHAT to be soak, peers or scale, and soak cannot combine it with --quick", code="usage-invalid"
+            "--minutes needs WHAT to be soak, peers, sinks or scale, and soak cannot combine it with --quick",
+            code="usage-invalid",
         )
     if beside is not None and what != "decode":
         raise TandemError("--beside needs WHAT to be decode", code="usage-invalid")
     if what == "decode":
         return _decode(beside, quick=quick)
     if what == "peers":
-        return _peers(call, minutes, quick=quick)
+        return _peers(call, minutes, (*FRESH, *BATCH, *ARCHIVE), peers.compare, quick=quick)
+    if what == "sinks":
+        return _peers(call, minutes, SINKS, peers.compare_sinks, quick=quick)
     if what == "soak":
         return _soak(call, minutes or (1.0 if quick else 5.0))
     if what == "scale":
@@ -176,7 +180,14 @@ def _soak(call: Call, minutes: float) -> Output:
     return Output(told, Group(*soaked.tables(found)), 0 if told["flat"] and not told["errors"] else 1)
 
 
-def _peers(call: Call, minutes: float | None, *, quick: bool) -> Output:
+def _peers(
+    call: Call,
+    minutes: float | None,
+    parts: Sequence[Contestant | BatchContestant],
+    compare: Callable[[peers.Arena, peers.PeersScale], Iterator[peers.Result]],
+    *,
+    quick: bool,
+) -> Output:
     state = own_state(call.environ, "bench", "peers")
     scale, runs, complete = peers.QUICK if quick else peers.FULL, [], False
     scale = replace(scale, minutes=minutes or scale.minutes)
@@ -194,8 +205,8 @@ def _peers(call: Call, minutes: float | None, *, quick: bool) -> Output:
         resources = Resources(cores=cores(), memory=_MEMORY)
         arena = peers.Arena(state, connection, broker_process.pid, resources, provided, call.say, datetime.now(UTC))
         machine = peers.machine(arena)
-        contestants = compared.described((*FRESH, *BATCH, *ARCHIVE), resources)
-        for run in peers.compare(arena, scale):
+        contestants = compared.described(parts, resources)
+        for run in compare(arena, scale):
             runs.append(run)
             for problem in compared.problems([run]):
                 call.say(problem)

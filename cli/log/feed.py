@@ -17,6 +17,7 @@ from tandem.cli.command.signals import DeferredInterrupt, Interrupted, defer_int
 from tandem.cli.command.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
 from tandem.cli.log.file_progress import bytes_to_read, file_progress
 from tandem.cli.log.folder_feed import FolderFeed
+from tandem.cli.log.mqtt_address import MqttAddress, mqtt_address
 from tandem.cli.log.sending import RecordSending, say_rejects
 from tandem.cli.log.tcp_feed import TcpFeed, address_of, open_listener, summary
 from tandem.cli.records.bundles import Bundles, UnclosedQuote
@@ -45,7 +46,7 @@ def run(
         typer.Argument(
             metavar="FILE",
             help="The file to send, or a folder of files. Unpacked if its name ends in .gz or .zst; - is standard input, and "
-            "tcp://HOST:PORT listens there.",
+            "tcp://HOST:PORT listens there, mqtt://HOST:PORT/FILTER subscribes.",
         ),
     ],
     source: Annotated[str, typer.Option(help="The source whose topic receives the records.")],
@@ -62,6 +63,10 @@ def run(
             "--allow-rejects", help="Send FILE even if most of its first records cannot be decoded, or it is not a text."
         ),
     ] = False,
+    client_id: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Of mqtt: the client's id, which names its session. Default: tandem.PROJECT.SOURCE."),
+    ] = None,
     wait: Wait = False,
     within: Within = WITHIN_S,
 ) -> Output:
@@ -89,6 +94,9 @@ def run(
     before more of it is read. Lines of a connection that breaks, or of a killed command, may not have been sent: a socket has no
     acknowledgement, so use HTTP or Kafka where none may be lost.
 
+    mqtt://HOST:PORT/FILTER, or mqtts, sends the messages of an MQTT broker, each as one record, until interrupted. The broker
+    keeps those that the log has not acknowledged, also while the command does not run (docs/feed-from-mqtt.md).
+
     The command first decodes up to a thousand records from the file's first megabyte. If more than half of them are rejects, it
     sends nothing; if a few are, it prints an example. It also refuses files that are not text by their first bytes.
 
@@ -96,10 +104,15 @@ def run(
     it returns once answers count these records, whatever else is sent; `uncounted` is the number that they do not count yet.
     With --wait it also decodes all records, and `rejected` is the number that go to quarantine.
     """
-    if (place := address_of(file_or_address)) is not None:
-        if follow or wait:
-            raise typer.BadParameter(f"{file_or_address} is followed anyway, until interrupted; leave --follow and --wait out")
+    place, subscription = address_of(file_or_address), mqtt_address(file_or_address)
+    if (place or subscription) and (follow or wait):
+        raise typer.BadParameter(f"{file_or_address} is followed anyway, until interrupted; leave --follow and --wait out")
+    if client_id is not None and subscription is None:
+        raise typer.BadParameter("--client-id needs an address that begins with mqtt:// or mqtts://")
+    if place is not None:
         return _listen(call, source, topic, place, allow_rejects=allow_rejects)
+    if subscription is not None:
+        return _subscribe(call, source, topic, subscription, client_id, allow_rejects=allow_rejects)
     file = Path(file_or_address)
     if follow and (str(file) == "-" or file.suffix in (".gz", ".zst", *SUFFIXES)):
         raise typer.BadParameter("--follow cannot read standard input, nor a .gz, .zst or Parquet file")
@@ -272,6 +285,29 @@ def _listen(call: Call, name: str, topic: str | None, place: tuple[str, int], *,
         "positions": positions.to_json(),
     }
     return Output(document, summary(feed, name))
+
+
+def _subscribe(
+    call: Call, name: str, topic: str | None, place: MqttAddress, client_id: str | None, *, allow_rejects: bool
+) -> Output:
+    """Send the messages of an MQTT broker, until Ctrl-C."""
+    try:
+        from tandem.cli.log.mqtt_feed import MqttFeed  # noqa: PLC0415 - its client is not installed everywhere
+    except ModuleNotFoundError as error:
+        raise TandemError(f"{place} needs the package paho-mqtt: `pip install tandem[mqtt]`", code="packages-missing") from error
+    settings = call.settings()
+    source = source_of(definitions(call, Tables.of(settings)), name)
+    address = broker.address(settings)
+    to = kafka.topic(kafka.connect(address), topic_of(source, topic))
+    if not source.identity:
+        call.say(f"tandem: source {name!r} has no identity: a message that the broker delivers again counts twice")
+    with stopping() as stop, kafka.Sender(address) as sender:
+        schemas = schemas_in(settings.registry, Tables.of(settings))
+        feed = MqttFeed(source, to.name, place, sender, schemas, call.say, allow_rejects)
+        feed.run(settings.mqtt, client_id or f"tandem.{call.project.name}.{name}", stop)
+    positions = Position.of({(to.id, partition): offset for (_, partition), offset in sender.positions.items()})
+    document = {"source": name, "sent": sender.acknowledged, "positions": positions.to_json()}
+    return Output(document, f"sent {counted(sender.acknowledged, 'message')} to {name}; all acknowledged")
 
 
 def _follow_folder(call: Call, source: Source, topic: str, folder: Path, *, allow_rejects: bool) -> Output:

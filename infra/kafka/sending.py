@@ -149,9 +149,11 @@ class Sender:
         else:
             self._producer.purge()
 
-    def send(self, topic: str, value: bytes | None, key: bytes | None = None) -> None:
+    def send(
+        self, topic: str, value: bytes | None, key: bytes | None = None, *, headers: Sequence[tuple[str, bytes | None]] = ()
+    ) -> None:
         """Hand over one record; blocks while too many are in flight, raises NotSent if an earlier or this one was refused."""
-        self._send(topic, value, key, {})
+        self._send(topic, value, key, {"headers": list(headers)} if headers else {})
 
     def send_as(self, topic: str, partition: int, record: Record) -> None:
         """As `send`, to this very partition, with the record's headers and timestamp, which must not be 0."""

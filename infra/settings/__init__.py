@@ -13,6 +13,7 @@ from tandem.infra.settings.tables.kafka import KafkaSettings
 from tandem.infra.settings.tables.keep import KeepSettings
 from tandem.infra.settings.tables.lineage import LineageSettings
 from tandem.infra.settings.tables.logs import LogsSettings
+from tandem.infra.settings.tables.mqtt import MqttSettings
 from tandem.infra.settings.tables.oidc import OidcSettings
 from tandem.infra.settings.tables.registry import RegistrySettings
 from tandem.infra.settings.tables.serving import ServingSettings
@@ -34,6 +35,7 @@ __all__ = [
     "Key",
     "LineageSettings",
     "LogsSettings",
+    "MqttSettings",
     "OidcSettings",
     "RegistrySettings",
     "ServingSettings",

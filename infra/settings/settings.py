@@ -13,6 +13,7 @@ from tandem.infra.settings.tables.kafka import KafkaSettings
 from tandem.infra.settings.tables.keep import KeepSettings
 from tandem.infra.settings.tables.lineage import LineageSettings
 from tandem.infra.settings.tables.logs import LogsSettings
+from tandem.infra.settings.tables.mqtt import MqttSettings
 from tandem.infra.settings.tables.registry import RegistrySettings
 from tandem.infra.settings.tables.serving import ServingSettings
 from tandem.infra.settings.tables.sinks import SinkSettings
@@ -29,6 +30,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     storage: StorageSettings = StorageSettings()
     kafka: KafkaSettings = KafkaSettings()
     registry: RegistrySettings = RegistrySettings()
+    mqtt: MqttSettings = MqttSettings()
     spark: SparkSettings = SparkSettings()
     speed: SpeedSettings = SpeedSettings()
     supervisor: SupervisorSettings = SupervisorSettings()

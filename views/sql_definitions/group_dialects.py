@@ -13,6 +13,9 @@ from tandem.views.sql_definitions.statements import Script
 _FIXED: Final = ("second", "minute", "hour", "day")
 _OF_CALENDAR: Final = ("day", "week", "month")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_BUCKETS: Final = datetime(2000, 1, 3, tzinfo=UTC)
+"""A Monday, at which buckets of TimescaleDB begin unless they are months."""
+_WEEK: Final = timedelta(days=7)
 
 
 class GroupWindow(NamedTuple):
@@ -66,11 +69,35 @@ def _cumulate(arguments: list[exp.Expression]) -> str:  # noqa: ARG001  of any f
     )
 
 
+def _time_bucket(arguments: list[exp.Expression]) -> str:
+    """TimescaleDB's time_bucket, in UTC or in a zone."""
+    if not 2 <= len(arguments) <= 3 or not all(isinstance(each, exp.Literal) and each.is_string for each in arguments[2:]):
+        raise DefinitionError(
+            "the window has the form time_bucket(size, time) or time_bucket(size, time, 'zone'), without an origin"
+        )
+    size, time, zone = arguments[0], _column(arguments[1]), arguments[2].name if arguments[2:] else None
+    text = _length_text(size)
+    number, _, unit = text.partition(" ")
+    if number == "1" and unit.removesuffix("s") == "month":
+        return f"date_trunc('month', {time}, '{zone or 'UTC'}')"
+    length = _duration(f"INTERVAL '{text}'")
+    if length == _WEEK or (zone is not None and length == timedelta(days=1)):
+        return f"date_trunc('{'week' if length == _WEEK else 'day'}', {time}, '{zone or 'UTC'}')"
+    if zone is not None:
+        raise DefinitionError(f"windows of {text} in a zone cannot be said; sizes: 1 day, 1 week, 1 month")
+    if (_BUCKETS - _EPOCH) % length:
+        raise DefinitionError(
+            f"windows begin at multiples of their size since 1970, and buckets of {text} at others, from a Monday"
+        )
+    return f"TUMBLE({time}, INTERVAL '{text}')"
+
+
 _CALLS: Final[Mapping[str, Callable[[list[exp.Expression]], str]]] = {
     "tumble": _tumble,
     "hop": _hop,
     "session": _session,
     "cumulate": _cumulate,
+    "time_bucket": _time_bucket,
     "time_window": _spark_window,
     "session_window": _session,
 }
@@ -115,15 +142,18 @@ def _column(node: exp.Expression) -> str:
 
 def _length(node: exp.Expression) -> str:
     """A length of time as INTERVAL, from INTERVAL or from a text such as Spark's '10 minutes'."""
-    if isinstance(node, exp.Interval) and node.this is not None:
-        unit = node.args.get("unit")
-        text = f"{node.this.name} {unit.name.lower()}" if unit is not None else node.this.name
-    elif isinstance(node, exp.Literal) and node.is_string:
-        text = node.name.removeprefix("interval ")
-    else:
-        raise DefinitionError(f"the length of a window is an INTERVAL; got {node.sql()}")
+    text = _length_text(node)
     _duration(f"INTERVAL '{text}'")
     return f"INTERVAL '{text}'"
+
+
+def _length_text(node: exp.Expression) -> str:
+    if isinstance(node, exp.Interval) and node.this is not None:
+        unit = node.args.get("unit")
+        return f"{node.this.name} {unit.name.lower()}" if unit is not None else str(node.this.name)
+    if isinstance(node, exp.Literal) and node.is_string:
+        return str(node.name.removeprefix("interval "))
+    raise DefinitionError(f"the length of a window is an INTERVAL; got {node.sql()}")
 
 
 def _duration(text: str) -> timedelta:

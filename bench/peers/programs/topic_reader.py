@@ -6,9 +6,9 @@ The file CONFIG holds JSON: `kafka`, the options of librdkafka, `topic`, and `pr
   the broker's time of the last record in seconds.
 * With `--follow` it prints each new page that begins with the prefix, and the time at which it was read, until its input ends.
 
-A value is JSON with path, w (milliseconds, or a minute as text), n, b and m. A record without a value deletes nothing here,
-because rows of this view only grow. Pathway's values also have `diff` and `time`: those with a negative diff are replaced by
-later ones.
+A value is JSON with path, w or window_start (milliseconds, or a minute as text), n, b and m. A record without a value deletes
+nothing here, because rows of this view only grow. Pathway's values also have `diff` and `time`: those with a negative diff are
+replaced by later ones.
 """
 
 import json
@@ -71,7 +71,7 @@ def last_values(config: dict[str, Any]) -> dict[str, Any]:
         value = json.loads(message.value())
         if value.get("diff", 1) < 0:
             continue
-        row, at = (value["path"], minute(value["w"])), value.get("time", 0)
+        row, at = (value["path"], minute(value["w"] if "w" in value else value["window_start"])), value.get("time", 0)
         if row not in rows or rows[row][0] <= at:
             rows[row] = (at, [value["n"], value["b"], value["m"]])
     return {"rows": [[*row, *measures] for row, (_, measures) in rows.items()], "last": last / 1000}

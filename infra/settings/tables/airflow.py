@@ -3,7 +3,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from tandem.infra.settings.tables.values import Count, Port, Positive
+from tandem.infra.settings.values import Count, Port, Positive
 
 Cron = Annotated[str, Meta(pattern=r"^(\S+ \S+ \S+ \S+ \S+)?$")]
 

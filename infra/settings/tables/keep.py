@@ -3,7 +3,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from tandem.infra.settings.tables.values import Count, Positive
+from tandem.infra.settings.values import Count, Positive
 
 
 class KeepSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -4,7 +4,7 @@ import msgspec
 from msgspec import Meta
 
 from tandem.infra.settings.tables.oidc import OidcSettings
-from tandem.infra.settings.tables.values import Count, Port, Positive
+from tandem.infra.settings.values import Count, Port, Positive
 
 
 class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,7 +3,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from tandem.infra.settings.tables.values import Positive
+from tandem.infra.settings.values import Positive
 
 
 class SinkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,7 +3,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from tandem.infra.settings.tables.values import Count, Memory, Positive
+from tandem.infra.settings.values import Count, Memory, Positive
 
 
 class SparkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -12,6 +12,7 @@ from tandem.bench.peers.contestant import Contestant, Setting
 from tandem.bench.peers.contestants.archive import ARCHIVE
 from tandem.bench.peers.contestants.batch import BATCH, BatchContestant, Job
 from tandem.bench.peers.contestants.registry import FRESH, STREAMING
+from tandem.bench.peers.contestants.tandem_sink import TANDEM_SINK
 from tandem.bench.peers.events import Shape, generate, values
 from tandem.bench.peers.freshness import FreshnessPlan, measure
 from tandem.bench.peers.provided import Provided, provide
@@ -106,7 +107,7 @@ def test_an_archive_has_every_event(contestant: BatchContestant, started, sent, 
     assert found.seconds > 0
 
 
-@pytest.mark.parametrize("contestant", FRESH, ids=lambda one: one.name)
+@pytest.mark.parametrize("contestant", [*FRESH, TANDEM_SINK], ids=lambda one: one.name)
 def test_every_marker_is_seen(contestant: Contestant, started, provided: Provided, tmp_path: Path) -> None:
     connection, pid = started
     topic = empty(connection, f"live-{contestant.name}")

@@ -100,6 +100,16 @@ QUERIES: list[tuple[str, str, dict[str, str], Window, dict[str, Measure]]] = [
         tumbling(minutes=15),
         ONE,
     ),
+    *(
+        ("postgres", f"SELECT time_bucket({bucket}) AS b, count(*) AS n FROM samples GROUP BY b", {}, window, ONE)
+        for bucket, window in (
+            ("'15 minutes', at", tumbling(minutes=15)),
+            ("INTERVAL '1 hour', at", tumbling(hours=1)),
+            ("'7 days', at", calendar("week", zone="UTC")),
+            ("'1 month', at", calendar("month", zone="UTC")),
+            ("'1 day', at, 'Europe/Berlin'", calendar("day", zone="Europe/Berlin")),
+        )
+    ),
     (
         "postgres",
         "SELECT avg(i), stddev(i) AS d, sum(f) / count(*) AS m, sum(f) AS t, count(*) AS n FROM samples",
@@ -141,6 +151,9 @@ REFUSED = {
     ("postgres", "SELECT k, sum(a) OVER (PARTITION BY k) AS s FROM t"): "OVER",
     ("postgres", "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY a) AS m FROM t"): "neither a measure nor in GROUP BY",
     ("postgres", "SELECT date_bin('7 minutes', at, TIMESTAMP '2001-01-01') AS b, count(*) AS n FROM t GROUP BY b"): "the origin",
+    ("postgres", "SELECT time_bucket('5 days', at) AS b, count(*) AS n FROM t GROUP BY b"): "from a Monday",
+    ("postgres", "SELECT time_bucket('1 hour', at, 'Asia/Tokyo') AS b, count(*) AS n FROM t GROUP BY b"): "in a zone",
+    ("postgres", "SELECT time_bucket('1 hour', at, now()) AS b, count(*) AS n FROM t GROUP BY b"): "without an origin",
     ("postgres", "SELECT count(*), count(*) FROM t"): "two columns have one name",
     ("postgres", "SELECT count(* FROM t"): "has no partner",
     ("postgres", "DELETE FROM t"): "a query begins with SELECT",

@@ -31,4 +31,9 @@ def test_a_page_does_what_it_shows(
 
 
 def test_every_page_is_run() -> None:
-    assert PAGES == ["coming-from-dbt.md", "coming-from-flink-and-spark.md", "coming-from-kafka-streams.md"]
+    assert PAGES == [
+        "coming-from-dbt.md",
+        "coming-from-flink-and-spark.md",
+        "coming-from-kafka-streams.md",
+        "coming-from-timescale.md",
+    ]
