@@ -49,6 +49,8 @@ Sight = tuple[View, InMemory]
 """A view as a snapshot has it."""
 HEARTBEAT_S: Final = SECONDS / 3
 """After so long without an update a reader gets one without rows, if its token can move on."""
+RENEW_S: Final = 86_400.0
+"""After so long without an update a reader in this process gets one with the token that it has: stores may expire it."""
 
 
 class TokenGone(TandemError, code="token-expired"):
@@ -102,7 +104,7 @@ class Changes:
 
     `before` are the rows that changed or are gone as they were, without labels. Of the output append `rows` are of windows that
     became final, `late` are changed rows of windows that were final before, or their number if they are dropped. The `first`
-    update of the outputs append and changes from no token is complete, also if it has no rows.
+    update of the outputs append and changes from no token is complete, also if it has no rows. `final`: of the output append.
     """
 
     rows: Value | Absent
@@ -111,6 +113,7 @@ class Changes:
     before: pa.Table
     late: Value | Absent | int = 0
     first: bool = False
+    final: bool = False
 
     @property
     def size(self) -> int:
@@ -124,7 +127,12 @@ class Changes:
         return not self.size and not (isinstance(self.late, int) and self.late)
 
     def envelopes(self) -> list[dict[str, Any]]:
-        """Each change as `op`, `before` and `after`, with values as JSON has them (tandem.serving.read.outputs)."""
+        """Each change as `op`, `before` and `after`, with values as JSON has them (tandem.serving.read.outputs).
+
+        Raises BadSelection for an update of the output append, which has no rows before.
+        """
+        if self.final:
+            raise BadSelection("output append has no rows before a change; use rows, late and gone, or output changes")
         return envelopes(self.gone.column_names, to_rows(self.rows.view, self.before), self.rows.rows(), first=self.first)
 
     @property
@@ -169,11 +177,12 @@ class ViewFollower:
         """Seconds until a step is due, if no snapshot comes; None if none will be."""
         return None if self._newest[1].answers.held is self._before else self.pace.wait_s
 
-    def look(self, pinned: Pinned, *, always: bool = False) -> Changes | None:
+    def look(self, pinned: Pinned, *, always: bool = False, renew: bool = False) -> Changes | None:
         """The changes since the last call that are due, None if none are. Raises TokenGone, ReadFailed, Unreadable.
 
         They are those up to the snapshot, or to the one of the last call if they were due before this one. With `always` an
         update without rows moves the token of a reader on, for whom nothing has changed for long: an old token expires.
+        `renew` gives one also if the token stays the same.
         """
         past, newest = self._newest, _memory(self.store, pinned, self.name)
         answers, provenance = newest[1].answers, newest[1].provenance
@@ -183,12 +192,12 @@ class ViewFollower:
         self.pace.hear(provenance.newest)
         counts = distance(self._before.end, answers.held.end)
         due = "newest" if self._first else self.pace.ready(provenance.newest, counts)
-        update = None if due is None else self._step(past if due == "past" else newest, always=always)
+        update = None if due is None else self._step(past if due == "past" else newest, always=always, renew=renew)
         if self.pace.due is None and self.pace.when.unit != "commit":
             if self._lacks(newest):
                 self.pace.begin()
             elif update is None:
-                update = self._step(newest, always=always)
+                update = self._step(newest, always=always, renew=renew)
         return update
 
     def _lacks(self, newest: Sight) -> bool:
@@ -196,9 +205,9 @@ class ViewFollower:
         by_rows = self.pace.when.unit == "delay"
         return not self._compare(newest).empty if by_rows else newest[1].answers.held is not self._before
 
-    def _step(self, to: Sight, *, always: bool) -> Changes | None:
+    def _step(self, to: Sight, *, always: bool, renew: bool) -> Changes | None:
         state, mark = to[1].answers.held, self._mark(to)
-        moved = always and (self._known is None or self._known[1] is not state)
+        moved = renew or (always and (self._known is None or self._known[1] is not state))
         if state is self._before and self._watermark == mark and not moved:
             return None
         update = self._compare(to)
@@ -220,7 +229,7 @@ class ViewFollower:
             late, rows = (self._answer(view, memory, answers, part) for part in (lacks.late, lacks.rows))
             dropped = late.total if self.late == "drop" else None
             past = lacks.gone if dropped is None else lacks.gone.slice(0, 0)
-            return Changes(rows, past, token, past, late if dropped is None else dropped + lacks.gone.num_rows, first)
+            return Changes(rows, past, token, past, late if dropped is None else dropped + lacks.gone.num_rows, first, final=True)
         each = differences(before, after, self.only)
         rows = self._answer(view, memory, memory.answers, each.changed)
         return Changes(rows, each.gone, token, self.only.columns(each.before), first=first)
@@ -284,7 +293,8 @@ def _changes_since(store: Store, pinned: Pinned, watching: ViewFollower) -> Iter
     sent = clock()
     try:
         while True:
-            if (found := watching.look(pinned, always=clock() - sent >= HEARTBEAT_S)) is not None:
+            idle = clock() - sent
+            if (found := watching.look(pinned, always=idle >= HEARTBEAT_S, renew=idle >= RENEW_S)) is not None:
                 watching.sent(found)
                 yield found
                 sent = clock()

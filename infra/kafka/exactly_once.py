@@ -107,6 +107,11 @@ class ExactlyOnceAppender:
             return None
         return StoredText(text, {(self._topic.id, each.partition): each.offset for each in answer})
 
+    def renew(self, stored: StoredText) -> None:
+        """Commit a stored text again as it is: brokers expire that of a group without commits. Raises as `append`."""
+        self._ends = {number: max(end, stored.ends.get((self._topic.id, number), 0)) for number, end in self._ends.items()}
+        self.append([], stored.text)
+
     def append(self, records: Sequence[Record], text: str, *, placed: Sequence[tuple[int, Record]] = ()) -> None:
         """Append the `placed` records to their partitions, then the others by their keys, and store the text: all or nothing.
 

@@ -87,11 +87,14 @@ class CompactedTopic:
     appender: kafka.ExactlyOnceAppender
 
     def token(self) -> str | None:
-        """The token of the newest transaction; None if the topic has later records. Raises NoBroker."""
+        """The token of the newest transaction, committed again; None if the topic has later records. Raises NoBroker."""
         stored = self.appender.newest()
         ends = kafka.ends(self.connection, [self.topic], committed=False)
         foreign = stored is None or any(end > stored.ends.get(place, 0) for place, end in ends.items())
-        return None if stored is None or foreign else stored.text
+        if stored is None or foreign:
+            return None
+        self.appender.renew(stored)
+        return stored.text
 
     def convert(self, rows: pa.Table) -> pa.Table:
         """Each value as JSON, as answers over HTTP have it."""
@@ -162,9 +165,10 @@ class MessageTopic:
     appender: kafka.ExactlyOnceAppender
 
     def token(self) -> str | None:
-        """The token of the newest transaction; None of an empty topic, empty if the broker has deleted it. Raises NoBroker."""
+        """The token of the newest transaction, committed again; None of an empty topic, empty if it expired. Raises NoBroker."""
         stored = self.appender.newest()
         if stored is not None:
+            self.appender.renew(stored)
             return stored.text
         begun = any(kafka.starts(self.connection, [self.topic]).values())
         return "" if begun or any(records.num_rows for records in records_to_the_end(self.connection, self.topic)) else None

@@ -186,3 +186,15 @@ def test_the_first_update_comes_without_rows_too(tmp_path: Path, output: str) ->
     assert first is not None
     assert (first.first, first.empty) == (True, True)
     assert reader.look(store.pinned()) is None
+
+
+def test_an_update_of_final_rows_has_no_envelopes(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.append(0, hit("/a", 1, minute=-300), hit("/a", 3))
+    world.trigger()
+    store = Store(world.tables, 1)
+    pinned = store.pinned()
+    update = watch(store, pinned, "per_page", None, RowsWanted(output="append")).look(pinned)
+    assert update is not None
+    with pytest.raises(BadSelection, match="use rows, late and gone, or output changes"):
+        update.envelopes()
