@@ -39,6 +39,7 @@ from tandem.views.errors import TandemError
 from tandem.views.instant import microseconds
 from tandem.views.source.offset_ranges import Offsets, Ranges
 from tandem.views.source.source import RECORDS_SCHEMA, Source, record_columns
+from tandem.views.topic_names import TopicPattern
 from tests.stack import environ
 
 _IDS = count(1)
@@ -176,8 +177,9 @@ class MemoryBroker:
 
     topics: dict[str, MemoryTopic] = field(default_factory=dict)
 
-    def new_topic(self, *, partitions: int = 2) -> MemoryTopic:
+    def new_topic(self, name: str | None = None, *, partitions: int = 2) -> MemoryTopic:
         made = MemoryTopic.of(partitions=partitions)
+        made.topic = replace(made.topic, name=name or made.topic.name)
         self.topics[made.topic.name] = made
         return made
 
@@ -185,10 +187,11 @@ class MemoryBroker:
         """Be asked and copied from in place of a broker."""
         patch.setattr(kafka, "connect", lambda _: SimpleNamespace(address=ADDRESS))
         patch.setattr(broker, "address", lambda _: ADDRESS)
-        patch.setattr(kafka, "topics", lambda _, names: tuple(self.topics[name].topic for name in names))
+        patch.setattr(kafka, "topics", self._topics)
         patch.setattr(
             kafka, "describe", lambda _, names: {name: self.topics[name].topic for name in names if name in self.topics}
         )
+        patch.setattr(kafka, "matching", self._matching)
         patch.setattr(kafka, "starts", self._starts)
         patch.setattr(kafka, "ends", self._ends)
         patch.setattr(kafka, "first_at", self._first_at)
@@ -196,6 +199,14 @@ class MemoryBroker:
         kept = {"cleanup.policy": "delete", "retention.ms": "604800000", "retention.bytes": "-1"}
         patch.setattr(kafka, "configurations", lambda _, names: dict.fromkeys(names, kept))
         patch.setattr(tandem.batch.archive.copy, "copy", self._copy)
+
+    def _topics(self, _: object, names: Sequence[str]) -> tuple[Topic, ...]:
+        if missing := [name for name in names if name not in self.topics]:
+            raise kafka.NoTopic(f"topic '{missing[0]}' does not exist")
+        return tuple(self.topics[name].topic for name in names)
+
+    def _matching(self, _: object, pattern: TopicPattern) -> tuple[Topic, ...]:
+        return tuple(self.topics[name].topic for name in sorted(self.topics) if pattern.matches(name))
 
     def _starts(self, _: object, topics: Sequence[Topic]) -> Offsets:
         return {(each.id, n): self.topics[each.name].starts.get(n, 0) for each in topics for n in range(each.partitions)}

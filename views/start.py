@@ -92,6 +92,11 @@ def normal_start(start: object, topics: Sequence[str]) -> datetime | str | Topic
             start = {topic: dict(offsets) for topic, offsets in start}
     if not isinstance(start, Mapping) or not start:
         raise DefinitionError(f"start {start!r} is not {_FORMS}")
+    if not topics:
+        raise DefinitionError(
+            f"start {start!r} gives offsets, and the source's topics are those that match a pattern: its start is a time with a "
+            'zone, or "now"'
+        )
     if not any(isinstance(offsets, Mapping) for offsets in start.values()):
         if len(topics) > 1:
             raise DefinitionError(f"start {start!r} does not name topics: the source has {', '.join(topics)}")

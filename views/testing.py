@@ -51,7 +51,7 @@ def rejected(view: View, events: Iterable[Event]) -> Mapping[str, int]:
 
 def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
     """The events as the kernel's input: one partition, offsets from 0 on, one event per record, no keys or headers."""
-    topic = source.topics[0]
+    topic = source.topic_texts[0]
     fields = event_fields(source.event)
     positions = [
         {"_topic_id": topic, "_partition": 0, "_offset": offset, "_append_time": _APPENDED, INDEX: 0}

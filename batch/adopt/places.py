@@ -51,7 +51,7 @@ def check_places(source: Source, rows: Sequence[PlaceSpan], ends: Mapping[int, i
         if span.topic is None or span.partition is None or span.nulls:
             number = span.nulls or span.rows
             raise NotAdopted(f"{number} rows of {where} have a coordinate that is NULL or not a number; nothing was adopted")
-        if span.topic not in source.topics:
+        if not source.reads(span.topic):
             raise NotAdopted(
                 f"{span.rows} rows are of {where}, and source {source.name!r} reads topic {source.topics[0]!r}; "
                 "nothing was adopted"

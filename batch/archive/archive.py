@@ -20,6 +20,7 @@ from tandem.batch.runtime import delta_commits, spark_jobs
 from tandem.batch.runtime.session import BatchRun, Lock
 from tandem.infra import kafka
 from tandem.infra.kafka import broker
+from tandem.infra.kafka.source_topics import topics_of
 from tandem.infra.lineage.runs import reporting
 from tandem.infra.logs.telling import bound
 from tandem.infra.spark.errors import broker_away
@@ -77,7 +78,7 @@ class _ArchivedLog:
 
     def now(self) -> tuple[kafka.Topic, ...]:
         """The topics that now have the source's topic names."""
-        return kafka.topics(self.connection, self.source.topics)
+        return topics_of(self.connection, self.source)
 
     def refuse_new_topic(self, reached: Position, known: Mapping[str, str]) -> None:
         """Raise LogChanged if another topic was read under one of the names before, unless `may_be_new`."""

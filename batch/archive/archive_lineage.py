@@ -38,7 +38,7 @@ def archiving(
         schema = event_schema(source.event)
         read = [
             data_set.topic(address, topic, schema, ranges(_of(start, topic, names), _of(end, topic, names)))
-            for topic in source.topics
+            for topic in source.topics_among(names.values())
         ]
         made = ranges(start, end)
         outputs = [(tables.archive(name), RECORDS_SCHEMA), (tables.events(name, decoder), events_schema(source))]

@@ -10,6 +10,7 @@ from datetime import datetime
 import pyarrow.compute as pc
 
 from tandem.infra import kafka
+from tandem.infra.kafka.source_topics import topics_there
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location, opened
 from tandem.ledger.files.file_ranges import RECORDS, table_ranges
@@ -67,7 +68,7 @@ def resolve_starts(
 
 
 def _declaration(source: Source) -> tuple[str, tuple[str, ...]] | None:
-    return None if source.start is None else (start_text(source.start), source.topics)  # type: ignore[arg-type]
+    return None if source.start is None else (start_text(source.start), source.topic_texts)  # type: ignore[arg-type]
 
 
 def _resolve(source: Source, tables: Tables, connection: "kafka.BrokerConnection", now: datetime) -> StartPositions:
@@ -77,8 +78,7 @@ def _resolve(source: Source, tables: Tables, connection: "kafka.BrokerConnection
             f"source '{source.name}' starts at {start_text(start)}, which is after now, {now.isoformat(timespec='seconds')}: "
             'a start is a time until now, or "now"'
         )
-    described = kafka.describe(connection, source.topics)
-    topics = [described[name] for name in source.topics if name in described]
+    topics = [*topics_there(connection, [source]).values()]
     ends = dict(ledger.archived())
     present = {topic.id for topic in topics}
     if isinstance(start, datetime):
@@ -92,7 +92,7 @@ def _resolve(source: Source, tables: Tables, connection: "kafka.BrokerConnection
         offsets = {**{place: end for place, end in ends.items() if place[0] not in present}, **declared}
     # A row of PLACED is where its record was, so the start of that partition decides about it.
     offsets = {place: first for place, first in offsets.items() if place[0] != PLACED}
-    return StartPositions.of(start_text(start), source.topics, offsets)  # type: ignore[arg-type]
+    return StartPositions.of(start_text(start), source.topic_texts, offsets)  # type: ignore[arg-type]
 
 
 def _first_offsets(

@@ -67,7 +67,7 @@ def run(settings: Settings, source: Source, to: str, start: Position, *, say: Ca
     Raises NotReplayed if the topic has records that an earlier replay of the same source did not send, or has other records at
     the end; kafka.NotSent, kafka.NoBroker.
     """
-    if to in source.topics:
+    if source.reads(to):
         raise NotReplayed(
             f"'{to}' is a topic of source {source.name!r}, so a replay would count every record again; name another topic"
         )

@@ -33,9 +33,10 @@ def topic(source: Source, name: str | None) -> str:
         )
     if name is None and len(source.topics) == 1:
         return source.topics[0]
-    if name not in source.topics:
+    if name is None or not source.reads(name):
         wrong = f"source '{source.name}' has several topics" if name is None else f"source '{source.name}' has no topic '{name}'"
-        raise TandemError(f"{wrong}: choose one with --topic; topics: {listed(name or '', source.topics)}", code="usage-invalid")
+        topics = listed(name or "", source.topics) if source.pattern is None else f"those that match {source.pattern}"
+        raise TandemError(f"{wrong}: choose one with --topic; topics: {topics}", code="usage-invalid")
     return name
 
 

@@ -26,6 +26,9 @@ _AHEAD_OF_BROKER: Final = ("message.timestamp.after.max.ms", "message.timestamp.
 """Limits on how far a record's timestamp may be ahead of the broker's clock. Brokers before Kafka 3.6 have only the second."""
 
 MISSING: Final = FailedCheck("fail", "a source's topic does not exist", "`tandem up` creates it")
+UNMATCHED: Final = FailedCheck(
+    "warn", "no topic matches a source's pattern, so its log is empty", "create a topic that matches, or correct the pattern"
+)
 COMPACTED: Final = FailedCheck(
     "fail",
     "a topic's `cleanup.policy` has `compact`: Kafka may delete records before they are archived, and answers are still "
@@ -117,12 +120,15 @@ def _topics(subject: Subject) -> Iterator[Finding]:
     copies = kafka.replicas(subject.connection, there)
     found: list[Finding] = []
     for source in subject.sources.values():
-        for name in source.topics:
+        names = source.topics_among(there)
+        if not names:
+            found.append(UNMATCHED.found(f"no topic matches {source.pattern} of source '{source.name}'"))
+        for name in names:
             if name in there:
                 found += judged(source, name, told[name], copies[name])
             else:
                 found.append(MISSING.found(f"topic '{name}' of source '{source.name}' does not exist"))
-        policies = [told[name]["cleanup.policy"] for name in source.topics if name in there]
+        policies = [told[name]["cleanup.policy"] for name in names if name in there]
         if source.compacted and policies and not any("compact" in policy for policy in policies):
             found.append(
                 NOT_COMPACTED.found(f"source '{source.name}': cleanup.policy is {', '.join(policies)}", source=source.name)
@@ -222,7 +228,7 @@ CHECKS: Final = (
             "the topics cannot be described",
             "see `broker` and `definitions`; the Kafka user needs the right to describe topics",
         ),
-        (MISSING, COMPACTED, NOT_COMPACTED, OTHERS_TIME, ANY_TIME, NO_WRITES, NO_SPARE, ONE_COPY, SMALL),
+        (MISSING, UNMATCHED, COMPACTED, NOT_COMPACTED, OTHERS_TIME, ANY_TIME, NO_WRITES, NO_SPARE, ONE_COPY, SMALL),
         needs=("broker", "state"),
     ),
     Check(

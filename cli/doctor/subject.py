@@ -9,6 +9,7 @@ from tandem.cli.command.call import Call
 from tandem.cli.command.published_definitions import definitions
 from tandem.infra import kafka
 from tandem.infra.kafka import broker
+from tandem.infra.kafka.source_topics import topics_there
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.views.source.source import Source
@@ -44,4 +45,4 @@ class Subject:
     @cached_property
     def topics(self) -> Mapping[str, kafka.Topic]:
         """The topics of all sources that exist, by name."""
-        return kafka.describe(self.connection, {name for source in self.sources.values() for name in source.topics})
+        return topics_there(self.connection, self.sources.values())

@@ -28,6 +28,7 @@ from tandem.cli.records.reject_groups import RejectGroups, by_reason
 from tandem.cli.records.tail import followed
 from tandem.infra import kafka
 from tandem.infra.kafka import broker
+from tandem.infra.kafka.source_topics import topic_to_send_to
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.fed_files import FedFiles
 from tandem.ledger.log.positions import Position
@@ -126,7 +127,7 @@ def run(
     files = _files(call, file, follow=follow)
     address = broker.address(settings)
     connection = kafka.connect(address)
-    found = kafka.topic(connection, to_topic)
+    found = topic_to_send_to(connection, to, to_topic)
     rejects = RejectGroups() if wait else None
     counts: dict[str, int] = {}
     with (
@@ -268,7 +269,7 @@ def _listen(call: Call, name: str, topic: str | None, place: tuple[str, int], *,
     if value_ends(source) == "lengths":
         raise typer.BadParameter(f"a socket has lines; the values of source '{source.name}' are bytes, which have no line ends")
     address = broker.address(settings)
-    to = kafka.topic(kafka.connect(address), topic_of(source, topic))
+    to = topic_to_send_to(kafka.connect(address), source, topic_of(source, topic))
     with stopping() as stop, open_listener(*place) as listener, kafka.Sender(address) as sender:
         schemas = schemas_in(settings.registry, Tables.of(settings))
         sending = RecordSending(source, to.name, "", sender, lambda *_: None, schemas=schemas)
@@ -315,7 +316,7 @@ def _follow_folder(call: Call, source: Source, topic: str, folder: Path, *, allo
     settings = call.settings()
     tables, address = Tables.of(settings), broker.address(settings)
     connection = kafka.connect(address)
-    to = kafka.topic(connection, topic)
+    to = topic_to_send_to(connection, source, topic)
     name, ends = f"tandem-feed.{source.name}.{topic}", kafka.ends(connection, [to])
     with stopping() as stop, kafka.ExactlyOnceAppender(address, to, name, ends) as appender:
         journal = FedFiles(tables, source.name, to.id)

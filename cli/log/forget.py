@@ -17,6 +17,7 @@ from tandem.cli.command.published_definitions import definitions
 from tandem.cli.command.published_definitions import source as source_of
 from tandem.infra import kafka
 from tandem.infra.kafka import broker
+from tandem.infra.kafka.source_topics import topics_of
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.erasures import Erasures
@@ -172,11 +173,11 @@ def _topics(call: Call, planned: ErasurePlan) -> dict[str, str]:
     try:
         address = broker.address(call.settings())
         connection = kafka.connect(address)
-        topics = kafka.topics(connection, planned.source.topics)
+        topics = topics_of(connection, planned.source)
         starts = kafka.starts(connection, topics)
         configurations = kafka.configurations(connection, [topic.name for topic in topics])
     except TandemError as error:
-        return dict.fromkeys(planned.source.topics, f"unknown how many it still has: {error}")
+        return dict.fromkeys(planned.source.topic_texts, f"unknown how many it still has: {error}")
     sentences = {}
     for topic in topics:
         left = sum(

@@ -37,6 +37,7 @@ from tandem.cli.records import expected_answers
 from tandem.cli.records.record_keys import Sample, SourceSample, keyed
 from tandem.infra import folders, kafka
 from tandem.infra.kafka import broker
+from tandem.infra.kafka.source_topics import topic_to_send_to
 from tandem.ledger.log.positions import Position
 from tandem.views.errors import TandemError, listed, said_by
 from tandem.views.instant import utc_text
@@ -89,7 +90,7 @@ def run(
     settings = call.settings()
     address = broker.address(settings)
     connection = kafka.connect(address)
-    topics = {name: kafka.topic(connection, to) for name, to in names.items()}
+    topics = {name: topic_to_send_to(connection, sources[name], to) for name, to in names.items()}
     counted = (
         empty_truth(generator, [(topic_.id, topic_.partitions) for topic_ in topics.values()]) if truth is not None else None
     )

@@ -70,7 +70,7 @@ def run(
 
 def _source(source: Source) -> dict[str, Any]:
     return {
-        "topic": ", ".join(source.topics),
+        "topic": ", ".join(source.topic_texts),
         "decoder": decoder_name(source.decoder),
         "event": source.event.__name__,
         "record_filter": None if source.record_filter is None else record_filter_name(source.record_filter),

@@ -107,7 +107,7 @@ def _logical(view: View) -> dict[str, Any]:
     return {
         "decode": {
             "source": source.name,
-            "topic": ", ".join(source.topics),
+            "topic": ", ".join(source.topic_texts),
             "decoder": decoder_name(source.decoder),
             "fingerprint": decoder_fingerprint(source),
             "event": source.event.__name__,

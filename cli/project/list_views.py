@@ -28,7 +28,7 @@ def run(call: Call) -> Output:
 
 def _source(source: Source) -> dict[str, Any]:
     return {
-        "topics": list(source.topics),
+        "topics": list(source.topic_texts),
         "decoder": str(source.decoder),
         "identity": list(source.identity),
         "start": start_document(source.start),

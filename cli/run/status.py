@@ -29,6 +29,7 @@ from tandem.serving.status.rejected_tails import ArchiveTail, archive_tail, tail
 from tandem.serving.status.releases import standing_releases
 from tandem.serving.status.sinks import sink_states
 from tandem.serving.status.sources import ArchivePosition, LogEnd, archived, gap_document, log_ends, standing, unarchived
+from tandem.serving.status.topics import topics_document, topics_sentence
 from tandem.speed import progress
 from tandem.views.counted import counted
 from tandem.views.instant import utc_text
@@ -75,6 +76,8 @@ def run(
       else null.
     * `behind_bridge`: the speed layer skipped a stretch of the log; answers follow when a recompute has published that
       stretch.
+    * `topics`: in the order of the log, each with `name`, `id` and `state`: `read`, `new`, `gone`, or `unknown` while the broker
+      does not answer. A topic that was created again has another id. `topic_pattern` is the pattern of their names, or null.
     * `log_end`, `lag`: null while the broker does not answer; `log_end_problem` is the reason.
     * `open_transactions`: where committed records end at a transaction that is open: `topic`, `topic_id`, `partition`, the
       `offset` where it begins, the number of `offsets` that wait from there on, `since` when, its `transactional_id`, and a
@@ -148,16 +151,14 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
     if reader is None:
         defined = call.definitions().sources.values()
         ends = log_ends(settings, defined)
-        losses = _losses(settings, tables, defined, ends, now=now)
+        beside = _beside_counts(settings, tables, None, defined, ends, now=now)
         times = {"age_s": None, "watermark": None}
         starts = {source.name: start_document(source.start) for source in defined}
-        hot = _hot(settings, None, ends)
         sources = {
             name: _source(NOTHING, RealtimeTail(LOG_START, LOG_START), ArchivePosition(), end, now=now)
             | times
             | {"start": starts[name]}
-            | losses[name]
-            | hot[name]
+            | beside[name]
             | {"rejected": None}
             for name, end in ends.items()
         }
@@ -167,8 +168,7 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
     publication = snapshot.publication
     decoders = Releases(tables).load(publication.release).sources
     ends = log_ends(settings, project.sources.values())
-    losses = _losses(settings, tables, project.sources.values(), ends, now=now)
-    hot = _hot(settings, publication.release, ends)
+    beside = _beside_counts(settings, tables, publication.release, project.sources.values(), ends, now=now)
     sources = {
         name: _source(
             publication.counts.get(name, NOTHING),
@@ -181,8 +181,7 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
         )
         | {"age_s": age(snapshot.newest(name), now=now), "watermark": written(snapshot.watermark(name))}
         | {"start": start_document(project.sources[name].start)}
-        | losses[name]
-        | hot[name]
+        | beside[name]
         | {"rejected": _rejects_of(name, snapshot.tails[name], archive_tail(tables, name, decoders[name]))}
         for name, end in ends.items()
     }
@@ -234,18 +233,24 @@ def _source(
     }
 
 
-def _losses(
-    settings: Settings, tables: Tables, sources: Iterable[Source], ends: Mapping[str, LogEnd], *, now: datetime
+def _beside_counts(
+    settings: Settings,
+    tables: Tables,
+    release: int | None,
+    sources: Iterable[Source],
+    ends: Mapping[str, LogEnd],
+    *,
+    now: datetime,
 ) -> dict[str, dict[str, Any]]:
-    """How long the unarchived records of each source are safe; null if the broker does not answer."""
-    told = unarchived(settings, tables, [source for source in sources if not ends[source.name].problem], now=now)
-    return {name: {"until_loss": told[name].to_json() if name in told else None} for name in ends}
-
-
-def _hot(settings: Settings, release: int | None, sources: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """The hot tail of each source."""
-    found = hot_tails(settings, release, sources)
-    return {name: {"hot": None if one is None else one.to_json()} for name, one in found.items()}
+    """Of each source its topics, its hot tail, and how long its unarchived records are safe: null without the broker's answer."""
+    named = {source.name: source for source in sources}
+    polled = [source for name, source in named.items() if not ends[name].problem]
+    losses = {name: loss.to_json() for name, loss in unarchived(settings, tables, polled, now=now).items()}
+    hot = {name: None if tail is None else tail.to_json() for name, tail in hot_tails(settings, release, ends).items()}
+    return {
+        name: {**topics_document(tables, named[name], end), "until_loss": losses.get(name), "hot": hot[name]}
+        for name, end in ends.items()
+    }
 
 
 def _rejects_of(source: str, tail: RealtimeTail, archive: ArchiveTail) -> dict[str, Any] | None:
@@ -326,6 +331,7 @@ def _shown(document: dict[str, Any]) -> str:
         for kind in ("problem", "log_end_problem")
         if source[kind]
     ]
+    problems += filter(None, (topics_sentence(name, source) for name, source in document["sources"].items()))
     problems += [
         f"{name}: answers do not advance until a recompute publishes the events that the speed layer skipped"
         for name, source in document["sources"].items()

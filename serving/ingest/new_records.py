@@ -112,11 +112,12 @@ def target(source: Source, *, topic: str | None, kind: str | None, idempotency_k
     """
     if topic is None and len(source.topics) == 1:
         topic = source.topics[0]
-    if topic is None or topic not in source.topics:
+    if topic is None or not source.reads(topic):
         wrong = (
             f"source {source.name!r} has several topics" if topic is None else f"source {source.name!r} has no topic {topic!r}"
         )
-        raise CannotMean(f"{wrong}: choose one by topic=; topics: {listed(topic or '', source.topics)}")
+        topics = listed(topic or "", source.topics) if source.pattern is None else f"those that match {source.pattern}"
+        raise CannotMean(f"{wrong}: choose one by topic=; topics: {topics}")
     return IngestTarget(source, topic, _kind(source, kind) | _key(source, idempotency_key))
 
 

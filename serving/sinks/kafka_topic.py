@@ -37,7 +37,7 @@ def check_target(defined: SinkInProject) -> None:
     """Raise SinkRefused for a topic that a source of the project reads: the sink's records would be its events."""
     topic = _topic(defined)
     for source in defined.project.sources.values():
-        if topic in source.topics:
+        if source.reads(topic):
             raise SinkRefused(
                 f"sink {defined.sink.name!r}: source {source.name!r} reads topic {topic!r}, so the sink would feed its own view; "
                 "name another topic"

@@ -9,6 +9,7 @@ from typing import Any
 
 from tandem.infra import kafka
 from tandem.infra.kafka import Record, broker
+from tandem.infra.kafka.source_topics import topics_of, topics_there
 from tandem.infra.settings import Settings
 from tandem.ledger import losses
 from tandem.ledger.delta.addresses import Tables
@@ -27,11 +28,15 @@ from tandem.views.source.source import Source
 
 @dataclass(frozen=True)
 class LogEnd:
-    """The position after the last record that can be read, or why it is not known; and what waits behind open transactions."""
+    """The position after the last record that can be read, or why it is not known; and what waits behind open transactions.
+
+    `topics` are those that the source reads now, if the broker answers.
+    """
 
     position: Position | None = None
     problem: str | None = None
     blocked: tuple[BlockedPartition, ...] = ()
+    topics: tuple[kafka.Topic, ...] = ()
 
     def lag(self, reached: Position) -> int | None:
         """How many offsets the log has beyond a position; None if that is not known."""
@@ -44,21 +49,23 @@ def log_ends(settings: Settings, sources: Iterable[Source]) -> dict[str, LogEnd]
     try:
         address = broker.address(settings)  # without one, Kafka's client is not imported
         connection = kafka.connect(address)
-        topics = kafka.describe(connection, {topic for source in wanted for topic in source.topics})
+        topics = topics_there(connection, wanted)
         ends = kafka.ends(connection, topics.values())
         transactions = kafka.open_transactions(connection, topics.values(), ends)
     except (kafka.NoBroker, kafka.NoTopic) as error:
         return {source.name: LogEnd(problem=str(error)) for source in wanted}
     found = {}
     for source in wanted:
-        missing = [name for name in source.topics if name not in topics]
+        names_now = source.topics_among(topics)
+        missing = [name for name in names_now if name not in topics]
         if missing:
             found[source.name] = LogEnd(problem=f"topic '{missing[0]}' does not exist; `tandem up` creates it")
         else:
-            ids = {topics[name].id for name in source.topics}
+            ids = {topics[name].id for name in names_now}
             end = Position.of({place: offset for place, offset in ends.items() if place[0] in ids})
             names = {topic.id: topic.name for topic in topics.values()}
-            found[source.name] = LogEnd(end, blocked=partitions_with_transactions(transactions, names, ids))
+            there = tuple(topics[name] for name in names_now)
+            found[source.name] = LogEnd(end, topics=there, blocked=partitions_with_transactions(transactions, names, ids))
     return found
 
 
@@ -76,7 +83,7 @@ def unarchived(settings: Settings, tables: Tables, sources: Iterable[Source], *,
     with suppress(kafka.NoBroker, kafka.NoTopic):
         address = broker.address(settings)  # without one, Kafka's client is not imported
         connection = kafka.connect(address)
-        names = {name for source in wanted for name in source.topics}
+        names = topics_there(connection, wanted)
         kept = {name: Retention.of(told) for name, told in kafka.configurations(connection, names).items()}
         releases = [state.release for state in Followed(StandingReleases(tables), settings.keep.release_days).states(now)]
         for source in wanted:
@@ -95,7 +102,7 @@ def _waiting(
     now: datetime,
 ) -> tuple[int, list[UnarchivedOffsets]]:
     """The number of lost offsets, and the part of each partition that is neither archived nor retained without limit."""
-    name, topics = source.name, kafka.topics(connection, source.topics)
+    name, topics = source.name, topics_of(connection, source)
     ledger = ArchiveLedger(tables, name)
     reached, known = ledger.accounted(), ledger.firsts()
     names = ledger.topic_names()

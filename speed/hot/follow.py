@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tandem.infra import kafka
 from tandem.infra.kafka.bulk_reader import BulkReader
+from tandem.infra.kafka.source_topics import topics_of
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable
@@ -39,7 +40,7 @@ from tandem.speed.micro_batch.follower_state import FollowerState
 from tandem.speed.micro_batch.task import Task
 from tandem.speed.source.counted_at import CountedRange, counted, divided
 from tandem.speed.source.restore_identities import begun, numbered, unseen
-from tandem.speed.source.start_position import present_log
+from tandem.speed.source.start_position import present_log, without_newcomers
 from tandem.views.arrow.arrays import from_ipc
 from tandem.views.errors import TandemError
 from tandem.views.kernel.kernel import decode
@@ -136,10 +137,10 @@ class HotFollower:
         """
         name, fingerprints = self.source.name, {name: self.release.views[name] for name in self.views}
         live, commits, base = self._committed()
-        self._topics = kafka.topics(self.connection, self.source.topics)
-        self._refuse_cut_log(commits)
         ledger = ArchiveLedger(self.tables, name)
-        generations = ledger.generations()
+        generations = tuple(names := ledger.topic_names())
+        self._topics = without_newcomers(self.source, topics_of(self.connection, self.source), names)
+        self._refuse_cut_log(commits)
         if unknown := [topic.name for topic in self._topics if topic.id not in generations]:
             raise RecordsLost(f"the speed layer has not recorded topic '{unknown[0]}' yet")  # it may be created again
         firsts = ledger.firsts()
@@ -243,7 +244,7 @@ class HotFollower:
         was, self.away = self.away, None
         began = self.clock()
         try:
-            now = kafka.topics(self.connection, self.source.topics)
+            now = kafka.topics(self.connection, [topic.name for topic in self._topics])
             if now == self._topics and (was is not None or self.clock() - began > _RESTART_S):
                 self._refuse_cut_log(self._committed()[1])  # the broker may have another log since it started again
         except (kafka.NoBroker, Unreadable) as error:
@@ -272,7 +273,8 @@ class HotFollower:
             self._watch()  # a table that was replaced is opened again
             return
         if not self.tail.covers(end):
-            if not self.tail.may_cover(end) or self.clock() - self._covered > _UNCOVERED_S:
+            joined = any(topic not in self.tail.task.generations for topic, _ in end)
+            if joined or not self.tail.may_cover(end) or self.clock() - self._covered > _UNCOVERED_S:
                 raise HotTailEnded(f"commits end at {end}, outside the hot tail [{self.tail.base}, {self.tail.end})")
             return
         self._covered = self.clock()

@@ -8,6 +8,7 @@ from typing import Final
 
 from tandem.infra import kafka
 from tandem.infra.kafka import BrokerConnection
+from tandem.infra.kafka.source_topics import topics_of
 from tandem.ledger.log.positions import Position
 from tandem.views.source.source import Source
 
@@ -52,7 +53,7 @@ class GroupOffsets:
             if position == before and time.monotonic() - at < _AGAIN_S:
                 continue
             try:
-                topics = kafka.topics(self.connection, source.topics)
+                topics = topics_of(self.connection, source)
                 kafka.commit_offsets(self.connection, group_of(self.prefix, name), topics, position)
             except (kafka.NoBroker, kafka.NoTopic) as error:
                 if self._failures.get(name) != str(error):

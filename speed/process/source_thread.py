@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from tandem.infra import kafka
 from tandem.infra.kafka import broker
+from tandem.infra.kafka.source_topics import topics_of
 from tandem.infra.lineage import data_set
 from tandem.infra.lineage.data_set import DataSets, DerivedColumns
 from tandem.infra.logs.telling import bound
@@ -94,7 +95,7 @@ class Wait:
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
                 try:
                     self._refuse_moved()
-                    kafka.topics(self.around.connection, self.source.topics)
+                    topics_of(self.around.connection, self.source)
                 except kafka.NoBroker as still:
                     error = still
                 else:
@@ -216,13 +217,15 @@ def following(follow: Follow) -> "AbstractContextManager[ReportedRun | None]":
         address, schema = broker.address(around.settings).bootstrap, event_schema(source.event)
         read = tuple(
             data_set.topic(address, name, schema, Ranges(tuple(one for one in covered if names.get(one[0][0]) == name)))
-            for name in source.topics
+            for name in source.topics_among(names.values())
         )
         at = tables.realtime(follow.release.number, source.name)
         handle = delta_tables.open_table(tables, at)
         table = data_set.table(at, SCHEMA, None if handle is None else handle.version())
         namespace = around.settings.lineage.namespace
-        views = tuple(data_set.view(namespace, view.name, DerivedColumns(read[0], lineage(view))) for view in tail.views.values())
+        views = tuple(
+            data_set.view(namespace, view.name, DerivedColumns(read[0], lineage(view))) for view in tail.views.values() if read
+        )
         return DataSets(read, (table, *views))
 
     return around.reporter.run(f"speed.{source.name}", "STREAMING", look, release=follow.release.number)

@@ -2,11 +2,12 @@
 
 import secrets
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Event
+from typing import Final
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
@@ -28,6 +29,7 @@ from tandem.ledger.log.registry_schemas import of_source
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.publish.standing import Followed, StandingReleases
+from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime_writer import NotContiguous, Writer
 from tandem.speed import progress
@@ -45,6 +47,9 @@ from tandem.views.errors import TandemError
 from tandem.views.source.source import Source
 from tandem.views.source.watermark import later, newest
 from tandem.views.view import View
+
+_DISCOVERY: Final = timedelta(seconds=5)
+"""The time between two looks at which topics match a pattern: each takes a list of all topics' names."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,8 @@ class Follow:
     checkpoints: Path
     _query: Query | None = field(default=None, repr=False)
     _streaming: StreamingQuery | None = field(default=None, repr=False)
+    _log: KafkaLog | None = field(default=None, init=False, repr=False)
+    _asked: datetime | None = field(default=None, init=False, repr=False)
     _commits: int = 0
     _ended: Event = field(default_factory=Event, init=False, repr=False)
     _followed: Followed = field(init=False, repr=False)
@@ -101,7 +108,7 @@ class Follow:
         around, tail = self.around, self.tail
         while True:
             commits = Follower(around.tables, self.release.number, self.source.name).poll()
-            begun = beginning(around.tables, self.source, tail.writer.end, around.connection, at=tail.now(), commits=commits)
+            begun = self._beginning(commits)
             tail.state = replace(tail.state, firsts=begun.firsts)
             tail.last_records = newest_of(each.last_records for each in commits)
             tail.task = replace(tail.task, generations=ArchiveLedger(around.tables, self.source.name).generations())
@@ -117,6 +124,11 @@ class Follow:
                 self._say_again(bridged)
         if around.stopping():
             return
+        self._log, self._asked = begun.log, tail.now()
+        if not begun.log.topics:  # no topic matches the pattern yet, so all of the log is counted
+            self._query = self._streaming = None
+            around.recorder.heart.looked(self.release.number, self.source.name)
+            return
         settings = around.settings.speed
         checkpoint = self.checkpoints / uuid4().hex
         name = progress.query_name(self.release.number, self.source.name, checkpoint.name)
@@ -129,8 +141,15 @@ class Follow:
     def check(self) -> None:
         """Restart the query if it ended for a reason that allows a restart; else raise the reason in a sentence.
 
-        Raises NoBroker and RegistryAway if a later `begin` may succeed, BrokerRefused if it cannot.
+        A source whose topics match a pattern begins again, too, once other topics match. Raises NoBroker and RegistryAway if a
+        later `begin` may succeed, BrokerRefused if it cannot.
         """
+        if (others := self._other_topics()) is not None:
+            self._say_again(others)
+            if self._streaming is not None:
+                self._streaming.stop()
+            self.begin()
+            return
         if self._streaming is None or self._query is None or self._streaming.isActive:
             return
         error = self._query.error or self._streaming.exception() or TandemError("the query stopped unexpectedly")
@@ -153,6 +172,35 @@ class Follow:
             self._streaming.stop()
         shutil.rmtree(self.checkpoints, ignore_errors=True)
         self.tail.workers.close()
+
+    def _beginning(self, commits: Sequence[Commit]) -> Beginning:
+        around, tail = self.around, self.tail
+        try:
+            return beginning(around.tables, self.source, tail.writer.end, around.connection, at=tail.now(), commits=commits)
+        except kafka.NoTopic as error:
+            if self.source.pattern is None:
+                raise
+            # It has been deleted since it was listed, so another look lists it no longer.
+            raise kafka.NoBroker(str(error)) from error
+
+    def _other_topics(self) -> str | None:
+        """Which topics match the source's pattern that the query does not read, or match it no longer, in a sentence."""
+        log, pattern, now = self._log, self.source.pattern, self.around.now()
+        runs = self._streaming is None or self._streaming.isActive
+        recent = self._asked is not None and timedelta() <= now - self._asked < _DISCOVERY
+        if log is None or pattern is None or (runs and recent):
+            return None
+        self._asked = now
+        try:
+            there = kafka.matching(self.around.connection, pattern)
+        except kafka.NoBroker:  # the query notices that, too, and says how long it waits
+            return None
+        if self._streaming is None:
+            self.around.recorder.heart.looked(self.release.number, self.source.name)
+        joined = [topic.name for topic in there if topic.id not in {each.id for each in log.topics}]
+        gone = [topic.name for topic in log.topics if topic.id not in {each.id for each in there}]
+        changes = [f"{verb} {', '.join(names)}" for verb, names in (("there is now", joined), ("gone is", gone)) if names]
+        return f"of the topics of {pattern} {' and '.join(changes)}" if changes else None
 
     @property
     def _most(self) -> int:
@@ -231,7 +279,7 @@ class Follow:
     def _same_topics(self, log: KafkaLog) -> bool:
         return [topic.id for topic in log.now()] == [topic.id for topic in log.topics]
 
-    def _say_again(self, error: TandemError) -> None:
+    def _say_again(self, error: TandemError | str) -> None:
         why = "another run has bridged the log" if isinstance(error, NotContiguous) else error
         self.around.warn(f"source '{self.source.name}': {why}; continuing from {self.tail.writer.end}")
 

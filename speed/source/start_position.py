@@ -1,10 +1,11 @@
 """Decide where a source continues: in Kafka if it still has the records, else in the archive."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from tandem.infra import kafka
+from tandem.infra.kafka.source_topics import topics_of
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.fetch_checks import refuse_changed_log, refuse_new_topic
@@ -77,7 +78,7 @@ def beginning(
     `commits` are those of the release. Raises OffsetsLost, LogChanged if the log ends below `start` or is another log, NoBroker,
     NoTopic.
     """
-    now = kafka.topics(connection, source.topics)
+    now = topics_of(connection, source)
     names, topics = {topic.id: topic.name for topic in now}, {topic.name: topic.id for topic in now}
     lows, ends = kafka.starts(connection, now), kafka.ends(connection, now)
     refuse_changed_log({p: at for p, at in start.items() if p in ends}, firsts=dict.fromkeys(ends, 0), ends=ends)
@@ -117,6 +118,11 @@ def present_log(connection: kafka.BrokerConnection, topics: Sequence[kafka.Topic
         lambda: kafka.starts(connection, topics),
         lambda offsets: kafka.records_at(connection, topics, offsets),
     )
+
+
+def without_newcomers(source: Source, topics: Sequence[kafka.Topic], recorded: Mapping[str, str]) -> tuple[kafka.Topic, ...]:
+    """The topics without those that have joined the source's pattern since their names were `recorded`, by id."""
+    return tuple(each for each in topics if source.pattern is None or each.id in recorded or each.name in recorded.values())
 
 
 def steps(start: Position, end: Position, firsts: Offsets, *, most: int) -> Iterator[Position]:

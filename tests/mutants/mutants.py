@@ -54,6 +54,20 @@ MUTANTS = (
         "test_code_that_reaches_something_else_has_another_fingerprint",
     ),
     Mutant(
+        "joins-at-its-end",
+        "a topic that joins a pattern is read from its end, so its first records are never counted",
+        "        begin, kept = start.get(partition, firsts[partition]), held.get(partition, 0)",
+        "        begin, kept = start.get(partition, ends[partition]), held.get(partition, 0)",
+        "test_a_pattern_without_topics_has_an_empty_log_until_the_first_one_joins",
+    ),
+    Mutant(
+        "topics-by-name",
+        "the topics of a source follow one another by name, so one that joins changes the order of those that are counted",
+        "        return tuple(self.topic_names())",
+        "        return tuple(sorted(self.topic_names(), key=self.topic_names().get))",
+        "test_topics_join_and_go_at_any_moment_and_answers_are_those_of_the_log",
+    ),
+    Mutant(
         "alive-is-well",
         "a speed layer whose process lives is reported as running, even if it makes no progress",
         "    if silent > SILENT:",

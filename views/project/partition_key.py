@@ -54,7 +54,7 @@ def record_keys(source: Source, values: Sequence[bytes]) -> list[bytes | None]:
         return [None] * len(values)
     # The record filter may read headers, which these records do not have yet.
     own = replace(source, record_filter=None)
-    given = as_records(own, values, topic_id=source.topics[0], offsets=range(len(values)), at=_UNLOGGED)
+    given = as_records(own, values, topic_id=source.topic_texts[0], offsets=range(len(values)), at=_UNLOGGED)
     events = decode(own, given).events
     value = enclosed(key.text)
     content = value if key.type.kind == "binary" else f"encode(CAST({value} AS VARCHAR))"
@@ -79,7 +79,7 @@ def spread(view: View) -> str | None:
         return None
     if own is None:
         why = f"source {source.name!r} has no key"
-    elif len(source.topics) > 1:
+    elif len(source.topics) != 1:
         why = f"source {source.name!r} has several topics"
     elif own.canonical in {key.canonical for _, key in bound.keys} or own.fields <= columns:
         return None

@@ -1,7 +1,6 @@
 """A source: its topics, its event type, and how a record becomes an event."""
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from inspect import signature
@@ -22,6 +21,7 @@ from tandem.views.source.formats.json import JSON
 from tandem.views.source.record_filter import RecordFilter, check_record_filter, record_filter_parameters
 from tandem.views.source.schema_version import Version
 from tandem.views.start import DeclaredStart, StartPositions, normal_start
+from tandem.views.topic_names import TopicPattern, check_topics
 
 APPEND_TIME: Final = "_append_time"
 LOG_APPEND_TIME: Final = 1
@@ -98,7 +98,6 @@ Prepare = Callable[[pa.Table], pa.Table]
 """From events to the rows that views read; see tandem.views.source.prepare."""
 
 _MOST_EVENTS = 1_000_000
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
 _IDENTITY_TYPES = "bool, int, str, bytes, date, datetime, UUID, Decimal, Enum or Literal"
 
 
@@ -108,7 +107,7 @@ class Source:
 
     What the log is:
 
-    * `topic`: the topic's name, or a tuple of names.
+    * `topic`: the topic's name, a tuple of names, or a pattern of names, such as pattern("orders-.*").
     * `record_filter`: which records of the topics are the source's own: by_header, by_field, or a function. Tandem counts the
       others, and they are neither events nor rejects.
     * `compacted`: a topic has the cleanup.policy compact. An event can then be gone before it is archived, because a newer
@@ -178,7 +177,7 @@ class Source:
     `name` is the variable's in definitions.py unless it is given.
     """
 
-    topic: str | tuple[str, ...]
+    topic: str | tuple[str, ...] | TopicPattern
     event: type[Event]
     event_time: str
     identity: tuple[str, ...] = ()
@@ -205,7 +204,7 @@ class Source:
     name: str = ""
 
     def __post_init__(self) -> None:
-        self._check_topics()
+        check_topics(self.topic)
         # The one form of a declared start can be hashed.
         object.__setattr__(self, "start", normal_start(self.start, self.topics))
         check_decoder(self.decoder)
@@ -240,8 +239,26 @@ class Source:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The names of the source's topics: at least one, without duplicates."""
-        return (self.topic,) if isinstance(self.topic, str) else self.topic
+        """The names of the source's topics, without duplicates; none if a pattern says which they are."""
+        return () if isinstance(self.topic, TopicPattern) else (self.topic,) if isinstance(self.topic, str) else self.topic
+
+    @property
+    def pattern(self) -> TopicPattern | None:
+        """The pattern of its topics' names, if it has one."""
+        return self.topic if isinstance(self.topic, TopicPattern) else None
+
+    @property
+    def topic_texts(self) -> tuple[str, ...]:
+        """What its definition says of its topics, for a person: their names, or the pattern."""
+        return (str(self.pattern),) if self.pattern else self.topics
+
+    def reads(self, topic: str) -> bool:
+        """Whether it reads a topic of this name."""
+        return topic in self.topics if self.pattern is None else self.pattern.matches(topic)
+
+    def topics_among(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The names of its topics: those that it declares, or those of `names` that its pattern matches."""
+        return self.topics if self.pattern is None else tuple(filter(self.pattern.matches, dict.fromkeys(names)))
 
     @property
     def tombstone_rule(self) -> Tombstones:
@@ -282,17 +299,6 @@ class Source:
             return APPEND_TIME
         path = time_path(self.event, self.event_time)
         return self.event_time if len(path) == 1 and path[0].type is datetime else EVENT_TIME_COLUMN
-
-    def _check_topics(self) -> None:
-        if not isinstance(self.topic, str | tuple) or not self.topics or len(set(self.topics)) < len(self.topics):
-            raise DefinitionError(
-                f"topic {self.topic!r} must be a topic name or a tuple of distinct topic names, such as ('web', 'shop')"
-            )
-        for topic in self.topics:
-            if not isinstance(topic, str) or not _TOPIC.fullmatch(topic) or topic in (".", ".."):
-                raise DefinitionError(
-                    f"topic {topic!r} is not a name that Kafka takes: 1 to 249 of the characters a-z A-Z 0-9 . _ -"
-                )
 
     def _check_fields(self) -> None:
         fields = {field.name: field for field in event_fields(self.event)}
@@ -384,15 +390,8 @@ def metadata_schema(source: Source) -> pa.Schema:
 
 def record_columns(source: Source) -> tuple[str, ...]:
     """The columns of RECORDS_SCHEMA that decoding reads."""
-    held = (
-        "topic_id",
-        "partition",
-        "offset",
-        "timestamp",
-        "timestamp_type",
-        "value",
-        *(_READ_OF[name] for name in metadata_schema(source).names),
-    )
+    held = ("topic_id", "partition", "offset", "timestamp", "timestamp_type", "value")
+    metadata = (_READ_OF[name] for name in metadata_schema(source).names)
     decoders = (source.decoder, *(version.decoder for version in source.versions))
     read = (name for decoder in decoders for name in record_parameters(decoder))
-    return tuple(dict.fromkeys((*held, *record_filter_parameters(source.record_filter), *read)))
+    return tuple(dict.fromkeys((*held, *metadata, *record_filter_parameters(source.record_filter), *read)))

@@ -19,6 +19,7 @@ from tandem.views.source.time_notation import Epoch, Format, Zone
 from tandem.views.sql_definitions.column_types import Classes, ColumnType, column_type, field_name, with_round_brackets
 from tandem.views.sql_definitions.literals import Calls, constant, interval
 from tandem.views.sql_definitions.statements import Fragment
+from tandem.views.topic_names import pattern
 
 _FORMATS: Final = {name: function for name, function in vars(formats).items() if isinstance(function, FunctionType)}
 _CALLS: Final[Calls] = {"by_field": by_field, "by_header": by_header, "entries": entries}
@@ -26,6 +27,7 @@ _SAID: Final = ("event", "decoder", "identity", "event_time", "name")
 """Parameters of a source that other clauses say."""
 _PYTHON: Final = ("prepare", "versions")
 _OPTIONS: Final = tuple(part_.name for part_ in dataclasses.fields(Source) if part_.name not in (*_SAID, *_PYTHON))
+_PATTERN: Final = "topic_pattern"
 _TUPLES: Final = ("metadata", "plausible")
 _MARKS: Final[Mapping[str, Callable[[Any], object]]] = {
     "name": Name,
@@ -232,6 +234,12 @@ def _parameters(options: Mapping[str, Fragment]) -> dict[str, str]:
                 members[member] = constant(value)
             else:
                 raise value.fault(f"option {option!r} is given as one value and by parts")
+        elif name == _PATTERN:
+            if "topic" in options:
+                raise value.fault("topic_pattern and topic both say which topics the source reads; keep one")
+            names = constant(value)
+            _check(value, partial(pattern, names))
+            texts["topic"] = str(pattern(names))
         elif name in _OPTIONS:
             value_of = constant(value, _CALLS)
             if name in _TUPLES and not isinstance(value_of, tuple):
@@ -240,7 +248,7 @@ def _parameters(options: Mapping[str, Fragment]) -> dict[str, str]:
         elif name in _PYTHON:
             raise value.fault(f"{name} is code: write this source in definitions.py; definitions.sql can have views of it")
         else:
-            raise value.fault(f"unknown option {name!r}; options: format, {listed(name, _OPTIONS, limit=40)}")
+            raise value.fault(f"unknown option {name!r}; options: format, {listed(name, (*_OPTIONS, _PATTERN), limit=40)}")
     if form is not None:
         _check(form, lambda: _FORMATS[values](**of_format))
         texts["decoder"] = f"{values}({', '.join(f'{name}={literal(value)}' for name, value in of_format.items())})"

@@ -23,6 +23,7 @@ from tandem.infra.kafka.contract import BrokerRefused, NoBroker, NoTopic, Topic
 from tandem.infra.kafka.kafka_python.client import BrokerConnection, ask, refusal
 from tandem.infra.settings import Settings
 from tandem.views.source.offset_ranges import Offsets
+from tandem.views.topic_names import TopicPattern
 
 _ANY: Final = 2**63 - 1
 _OWN_TIME: Final = {"message.timestamp.type": "LogAppendTime"}
@@ -52,6 +53,12 @@ def topics(connection: BrokerConnection, names: Iterable[str]) -> tuple[Topic, .
         if name not in found:
             raise NoTopic(f"topic '{name}' does not exist at {connection.address.bootstrap}; run `tandem up` to create it")
     return tuple(found[name] for name in wanted)
+
+
+def matching(connection: BrokerConnection, pattern: TopicPattern) -> tuple[Topic, ...]:
+    """The topics whose names match now, of those that the user may describe, in the order of their names. Raises NoBroker."""
+    names = ask(connection, "the names of all topics", connection.admin.list_topics)
+    return tuple(describe(connection, sorted(filter(pattern.matches, names))).values())
 
 
 def configurations(connection: BrokerConnection, names: Iterable[str]) -> dict[str, Mapping[str, str]]:

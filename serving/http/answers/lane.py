@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 
 from tandem.infra import kafka
 from tandem.infra.kafka import broker
+from tandem.infra.kafka.source_topics import topics_of
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.watched_table import SELDOM_S
 from tandem.ledger.hot.chain import LOOK_S
@@ -238,10 +239,7 @@ class WholeLog:
                 self._connection = kafka.connect(replace(broker.address(self.settings), timeout_s=_PATIENCE_S))
             connection = self._connection
             sources = {view.source.name: view.source for view in views}
-            ends = {
-                name: Position.of(kafka.ends(connection, kafka.topics(connection, source.topics)))
-                for name, source in sources.items()
-            }
+            ends = {name: Position.of(kafka.ends(connection, topics_of(connection, source))) for name, source in sources.items()}
             return all(ends[view.source.name].at_or_below(snapshot.of(view).positions[view.source.name]) for view in views)
         except (kafka.NoBroker, kafka.NoTopic):
             self._connection, self._not_before = None, self.clock() + _AGAIN_S

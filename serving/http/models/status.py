@@ -191,6 +191,7 @@ class SourceDescribedDocument(BaseModel):
 
     name: str
     topics: list[str]
+    topic_pattern: str | None = Field(description="The pattern that names of topics match, in place of `topics`.")
     decoder: str = Field(examples=["json"])
     event: str = Field(description="The name of the event type.")
     fields: list[EventFieldDocument]

@@ -216,6 +216,7 @@ def source(project: Project, of: Source, principal: Principal) -> SourceDescribe
     return SourceDescribedDocument(
         name=of.name,
         topics=list(of.topics),
+        topic_pattern=None if of.pattern is None else of.pattern.text,
         decoder=decoder_name(of.decoder),
         event=of.event.__name__,
         fields=[_field(one) for one in event_fields(of.event)],

@@ -9,6 +9,7 @@ from tandem.views.errors import TandemError
 from tandem.views.source.event import Event
 from tandem.views.source.record_filter import by_field, by_header
 from tandem.views.source.source import Source
+from tandem.views.topic_names import pattern
 
 
 class Order(Event):
@@ -25,6 +26,14 @@ def test_the_only_topic_needs_no_name_and_several_need_one() -> None:
     for source in (one, several):
         with pytest.raises(TandemError, match=r"source 'orders' has no topic 'shoop'.*topics: "):
             topic(source, "shoop")
+
+
+def test_a_pattern_needs_the_name_of_a_topic_that_matches() -> None:
+    matching = Source(topic=pattern("orders-.*"), event=Order, event_time="at", name="orders")
+    assert topic(matching, "orders-de") == "orders-de"
+    for name, wrong in ((None, "has several topics"), ("shop", "has no topic 'shop'")):
+        with pytest.raises(TandemError, match=rf'{wrong}: choose one with --topic; topics: those that match pattern\("orders-'):
+            topic(matching, name)
 
 
 def test_records_that_a_header_selects_need_another_producer() -> None:

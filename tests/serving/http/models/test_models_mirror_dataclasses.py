@@ -72,6 +72,7 @@ MIRRORS: Final = (
         sources.LogEnd,
         {"end": "position", "open_transactions": "blocked"},
         added=frozenset({"lag"}),
+        unshown=frozenset({"topics"}),
         as_={"open_transactions": list[status.OpenTransactionDocument]},
     ),
     Mirror(status.ArchiveStateDocument, sources.ArchivePosition, unshown=frozenset({"counts"})),
