@@ -52,9 +52,9 @@ def check_places(source: Source, rows: Sequence[PlaceSpan], ends: Mapping[int, i
             number = span.nulls or span.rows
             raise NotAdopted(f"{number} rows of {where} have a coordinate that is NULL or not a number; nothing was adopted")
         if not source.reads(span.topic):
+            reads = source.pattern or repr(source.topics[0])
             raise NotAdopted(
-                f"{span.rows} rows are of {where}, and source {source.name!r} reads topic {source.topics[0]!r}; "
-                "nothing was adopted"
+                f"{span.rows} rows are of {where}, and source {source.name!r} reads topic {reads}; nothing was adopted"
             )
         if span.partition not in firsts:
             raise NotAdopted(

@@ -299,7 +299,7 @@ def _subscribe(
     settings = call.settings()
     source = source_of(definitions(call, Tables.of(settings)), name)
     address = broker.address(settings)
-    to = kafka.topic(kafka.connect(address), topic_of(source, topic))
+    to = topic_to_send_to(kafka.connect(address), source, topic_of(source, topic))
     if not source.identity:
         call.say(f"tandem: source {name!r} has no identity: a message that the broker delivers again counts twice")
     with stopping() as stop, kafka.Sender(address) as sender:
