@@ -20,7 +20,7 @@ def started(code: str) -> "subprocess.Popen[bytes]":
 
 
 def test_cpu_counts_children_that_have_ended() -> None:
-    burn = "sum(i * i for i in range(3_000_000))"
+    burn = "sum(i * i for i in range(10_000_000))"
     process = started(f"import subprocess, sys; subprocess.run([sys.executable, '-c', '{burn}'])")
     assert [each.pid for each in tree(process.pid)] == [process.pid]
     assert cpu_seconds(process.pid) > 0.1

@@ -1116,8 +1116,8 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     Mutant(
         "step-has-too-much",
         "a step that was due before a commit has the rows of that commit, too, so a replay is divided otherwise than the log",
-        'self._step(past if due == "past" else newest, always=always)',
-        "self._step(newest, always=always)",
+        'self._step(past if due == "past" else newest, always=always, renew=renew)',
+        "self._step(newest, always=always, renew=renew)",
         "test_every_sends_what_was_appended_before_a_multiple",
     ),
     Mutant(

@@ -30,6 +30,7 @@ import tandem.batch.recompute.wait_for_cut
 import tandem.batch.release.apply
 import tandem.batch.runtime.scratch
 import tandem.batch.runtime.table_locks
+import tandem.infra.kafka.source_topics
 import tandem.ledger.delta.delta_tables
 import tandem.ledger.delta.journal
 import tandem.ledger.delta.leases
@@ -346,6 +347,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(tandem.ledger.publish.adoption, "fingerprint", numbers.known_fingerprint)
         patch.setattr(tandem.ledger.publish.adoption, "decoder_fingerprint", numbers.known_fingerprint)
 
+        patch.setattr(tandem.infra.kafka.source_topics, "kafka", BROKER)
         patch.setattr(tandem.batch.archive.archive, "kafka", BROKER)
         patch.setattr(tandem.batch.archive.archive, "broker", SimpleNamespace(address=lambda _: Address("simulated", {}, 1)))
         patch.setattr(tandem.batch.archive.copy, "copy", _copy)
@@ -444,6 +446,10 @@ def _topics(*_: object) -> tuple[Topic, ...]:
     return (Topic(SOURCE, world().log.topic, len(world().log.partitions)),)
 
 
+def _describe(*_: object) -> dict[str, Topic]:
+    return {topic.name: topic for topic in _topics()}
+
+
 def _starts(_: object, topics: Sequence[Topic]) -> dict[Partition, int]:
     world().looks("ask the broker for starts")
     log = world().log
@@ -472,7 +478,7 @@ def _numbers(topic: Topic) -> range:
 
 LOG_CALLS = frozenset({"ask the broker for topics", "ask the broker for starts", "ask the broker for ends", "fetch from the log"})
 """What is asked of the broker, each an I/O call."""
-BROKER = SimpleNamespace(connect=_connect, topics=_topics, starts=_starts, ends=_ends)
+BROKER = SimpleNamespace(connect=_connect, topics=_topics, describe=_describe, starts=_starts, ends=_ends)
 """For `kafka` where the log is asked for."""
 
 
