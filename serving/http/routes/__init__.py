@@ -1,5 +1,7 @@
 """The routes, one file per resource."""
 
-from tandem.serving.http.routes import changes, health, page, quarantine, releases, rows, runs, sources, sql, views
+from tandem.serving.http.routes import alerts, changes, health, page, quarantine, releases, rows, runs, sources, sql, views
 
-ROUTERS = tuple(module.router for module in (health, views, rows, sql, changes, sources, releases, quarantine, runs, page))
+ROUTERS = tuple(
+    module.router for module in (health, views, rows, sql, changes, sources, releases, alerts, quarantine, runs, page)
+)

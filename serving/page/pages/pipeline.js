@@ -5,6 +5,7 @@ import { to } from "../lib/address.js";
 import { fill, h, refill } from "../lib/dom.js";
 import { ago, counted, number, second, time } from "../lib/format.js";
 import { total } from "../lib/positions.js";
+import { alerts, followAlerts } from "../parts/alerts.js";
 import { sinks } from "../parts/sinks.js";
 import { standingReleases } from "../parts/standing_releases.js";
 import { flow } from "../parts/flow.js";
@@ -34,6 +35,7 @@ export function show(place, _, app, signal) {
   const beside = h("div", {});
   const parts = h("div", {});
   const out = h("div", {});
+  const raised = h("div", {});
   const lines = h("div", { class: "lineages" });
   const topics = new Map();
   let lined = "";
@@ -42,7 +44,7 @@ export function show(place, _, app, signal) {
   const drawn = new Map();
   let fresh = {};
   let published = null;
-  fill(place, heading("Pipeline", summary), sources, section("Health", parts), beside, out, section("Views", views), section("Lineage", lines), section("Publications", history));
+  fill(place, heading("Pipeline", summary), sources, section("Health", parts), raised, beside, out, section("Views", views), section("Lineage", lines), section("Publications", history));
 
   async function tellHistory(live) {
     try {
@@ -72,6 +74,9 @@ export function show(place, _, app, signal) {
     fresh = found;
     drawn.forEach((one, name) => one.tellAge(found[name]));
   }, signal);
+
+  // Edges have whole rows, so a token that is restricted to rows gets none.
+  if (app.me.verbs.includes("read") && !app.me.rows.length) followAlerts((found) => refill(raised, alerts(found)), signal);
 
   app.status.subscribe((found) => {
     const { status } = found;

@@ -269,6 +269,24 @@ def test_freshness_is_the_servers_samples(open_page: Open, served: Served) -> No
     expect(bound.get_by_role("heading", name="Freshness")).to_be_hidden()
 
 
+def test_alerts_are_shown_with_what_is_not_acknowledged(open_page: Open, served: Served) -> None:
+    of = {"id": "1", "of": "1", "alert": "busy", "view": "per_page", "because": "events", "since": "2026-11-01T12:00:00Z"}
+    edge = {**of, "kind": "raised", "text": "/docs <b>", "at": "2026-11-01T12:01:00Z", "place": {"page": "/docs"}}
+    ended = {**edge, "id": "2", "kind": "corrected", "because": "recompute", "text": "/a", "place": {"page": "/a"}}
+    stands = {"alert": "busy", "raised": [edge], "unsent": {"webhook": 2}, "faults": {"webhook": "it answered 500"}}
+    page = open_page()
+    changed(page, "**/alerts", lambda found: found.update(alerts=[stands], recent=[ended, edge]))
+    page.reload()
+    settled(page)
+    listed = page.get_by_role("table", name=re.compile("Rows for which alerts are raised"))
+    expect(listed.get_by_role("row")).to_have_count(3)
+    expect(listed).to_contain_text("/docs <b>")
+    expect(listed.get_by_text("corrected")).to_be_visible()
+    expect(page.get_by_text("Alert busy: webhook has not acknowledged 2 edges: it answered 500")).to_be_visible()
+    bound = settled(open_page(shown=served.token("rows for alerts", rows=["page=/docs"])))
+    expect(bound.get_by_role("heading", name="Alerts")).to_be_hidden()
+
+
 @pytest.mark.slow
 def test_a_server_that_dies_and_returns_is_shown_again(open_page: Open, tmp_path: Path) -> None:
     """With what it counts then, and without a reload."""

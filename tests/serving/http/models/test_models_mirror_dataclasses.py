@@ -21,15 +21,16 @@ from tandem.ledger.log.positions import Position
 from tandem.ledger.publish import audits, publications
 from tandem.serving.access import rights
 from tandem.serving.http import commands
-from tandem.serving.http.models import operations, rows, status
+from tandem.serving.http.models import alerts, operations, rows, status
 from tandem.serving.read import provenance
+from tandem.serving.sinks.alerts import episodes
 from tandem.serving.status import part_state, releases, sinks, sources
 from tandem.views import exactness
 from tandem.views.source import event
 from tandem.views.verify import release_diff
 from tandem.views.view import View
 
-MODULES: Final = ("openapi", "operations", "rows", "status")
+MODULES: Final = ("alerts", "openapi", "operations", "rows", "status")
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ MIRRORS: Final = (
         sinks.SinkState,
         hidden=frozenset({"steps", "rows", "gone", "comparisons", "errors"}),
     ),
+    Mirror(alerts.AlertEdgeDocument, episodes.Edge, unshown=frozenset({"raised", "now", "quiet"}), as_={"place": dict[str, Any]}),
     Mirror(status.PartDocument, part_state.PartState, {"age_s": "age"}),
     Mirror(
         status.MeDocument,
@@ -133,6 +135,8 @@ MIRRORS: Final = (
 )
 
 ALONE: Final = {
+    "AlertStandsDocument": "what a book has of an alert, without its rows",
+    "AlertsDocument": "lists of both",
     "ProblemDocument": "of no dataclass: RFC 9457's fields",
     "RowsDocument": "a list of rows",
     "OneRowDocument": "one row",

@@ -29,6 +29,7 @@ REQUESTS: dict[tuple[str, str], dict[str, Any]] = {
     ("GET", "/metrics"): {},
     ("GET", "/status"): {},
     ("GET", "/freshness"): {},
+    ("GET", "/alerts"): {},
     ("GET", "/me"): {},
     ("GET", "/"): {},
     ("GET", "/page/{file}"): {},
@@ -120,7 +121,7 @@ def expected(served: Served, method: str, path: str, who: str) -> int:
         return {"sender": 422, "narrow sender": 422, "admin only": 422, "misled sender": 404}.get(who, 403)
     if needs == "read" and who in UNREADING:
         return 403
-    if path in ("/audits", "/metrics") and who in ("bound", "staff"):
+    if path in ("/alerts", "/audits", "/metrics") and who in ("bound", "staff"):
         return 403
     if "{source}" in path and who in ("misled sender", "narrow admin", "bound admin"):
         return 404
