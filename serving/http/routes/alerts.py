@@ -40,7 +40,9 @@ async def alerts(request: Request, limit: Limit = _SHOWN) -> AlertsDocument:
     def visible(edge: Edge) -> bool:
         return may_see(views, edge.view, principal)
 
-    recent = [each.edge for document in documents.values() for each in document.edges if not each.edge.quiet and visible(each.edge)]
+    recent = [
+        each.edge for document in documents.values() for each in document.edges if not each.edge.quiet and visible(each.edge)
+    ]
     recent.sort(key=lambda edge: edge.at, reverse=True)
     return AlertsDocument(
         alerts=[
