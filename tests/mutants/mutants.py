@@ -62,7 +62,7 @@ MUTANTS = (
     ),
     Mutant(
         "topics-by-name",
-        "the topics of a source follow one another by name, so one that joins changes the order of those that are counted",
+        "a source orders its topics by name, so a topic that joins changes the order of the counted ones",
         "        return tuple(self.topic_names())",
         "        return tuple(sorted(self.topic_names(), key=self.topic_names().get))",
         "test_topics_join_and_go_at_any_moment_and_answers_are_those_of_the_log",

@@ -9,8 +9,8 @@ const GONE = 410;
 
 /**
  * Follows a view until the signal aborts, and reconnects where it stopped.
- * `opened` is called at each connection, `changed` with each event's document, `closed` while there is no connection,
- * for ever with the reason of a refusal that trying again does not change.
+ * It calls `opened` at each connection, `changed` with each event's document, and `closed` while there is no connection. After a
+ * refusal that another try would not change it calls `closed` with the reason, and ends.
  */
 export async function follow(view, { opened, changed, closed, signal }) {
   let since = null;

@@ -1,4 +1,4 @@
-"""docs/sink-to-webhook.md does what it shows, and its message is one that a receiver gets."""
+"""docs/sink-to-webhook.md does what it shows, and a receiver gets the message that it shows."""
 
 import json
 import re

@@ -16,7 +16,7 @@ from tests.serving.world import World, hit
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """An alert on each of two views: one with an edge that a receiver refused, one that has ended for a row."""
+    """An alert on each of two views: a receiver has refused an edge of the first, and the second has ended for a row."""
     made = a_world(tmp_path)
     made.append(0, hit("/a", 1, minute=1), hit("/b", 9, minute=1))
     made.trigger()

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# deltalake 1.6.6: a merge or a delete that changes no row makes no commit and reports no error, so the application transaction and
-# the metadata that came with it are lost: a writer that stores its progress as `txn` repeats or waits for ever. An append of no rows
-# does make the commit. Seen: after each, versions 0, 0 and 1, and transaction versions None, None and 7.
+# deltalake 1.6.6 takes CommitProperties with an application transaction, and loses it without an error in two places. A writer that
+# stores its progress as `txn` then repeats work, or waits for ever:
+#   * a merge or a delete that changes no row makes no commit, while an append of no rows makes one
+#   * `optimize.compact` makes the commit with the metadata of the same properties, and leaves the transaction out
+# Seen as (version, metadata, transaction): merge and delete (0, None, None), append (1, 7, 7), compact (3, 7, None).
 # Exits with 1 if the behaviour is another one.
 set -euo pipefail
 work=$(mktemp -d)
@@ -31,13 +33,19 @@ def append(table):
     write_deltalake(table, ROW.slice(0, 0), mode="append", commit_properties=PROGRESS)
 
 
+def compact(table):
+    for _ in range(2):
+        write_deltalake(table, ROW, mode="append")
+    DeltaTable(table.table_uri).optimize.compact(commit_properties=PROGRESS)
+
+
 seen = []
-for step in (merge, delete, append):
+for step in (merge, delete, append, compact):
     place = f"{sys.argv[1]}/{step.__name__}"
     write_deltalake(place, ROW)
     step(DeltaTable(place))
     after = DeltaTable(place)
-    seen.append((after.version(), after.transaction_version("copier")))
-    print("deltalake", __version__, step.__name__, "without a changed row: version, transaction =", *seen[-1])
-raise SystemExit(seen != [(0, None), (0, None), (1, 7)])
+    seen.append((after.version(), after.history(1)[0].get("read_up_to"), after.transaction_version("copier")))
+    print("deltalake", __version__, step.__name__, "version, metadata, transaction =", *seen[-1])
+raise SystemExit(seen != [(0, None, None), (0, None, None), (1, "7", 7), (3, "7", None)])
 PYTHON
