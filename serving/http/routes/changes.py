@@ -1,6 +1,7 @@
 """Rows of a view as they change, as server-sent events."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -34,7 +35,7 @@ from tandem.serving.http.queries.permitted import view_for
 from tandem.serving.http.queries.respond import RENDERED_HERE
 from tandem.serving.http.requests import audit_log
 from tandem.serving.http.requests.audit_log import Inquiry
-from tandem.serving.http.requests.gate import UNREAD, Gated
+from tandem.serving.http.requests.gate import Gated
 from tandem.serving.http.requests.server import LARGE, Server, held_by, lane_of, principal_of, server_of
 from tandem.serving.memory.store import Pinned, Store
 from tandem.serving.read.outcome import Absent, Value
@@ -47,6 +48,14 @@ from tandem.views.errors import TandemError
 
 _STREAM: Final = "text/event-stream"
 _EVENT: Final = 'id: TOKEN\nevent: rows\ndata: {"rows":[{"page":"/a","n":3}],"gone":[],"provenance":{}}\n\n'
+
+PIECE_ROWS: Final = 500
+"""Rows of a complete snapshot that are rendered at once."""
+
+_NO_ROOM: Final = (
+    "this update needs {size} bytes until the client has read it, clients have not read {unread} bytes yet, and "
+    "serving.unread_mb bounds both; continue from the last token later, or choose fewer rows with `where`"
+)
 
 _GONE: Final = "the token has expired; read all rows again"
 """The detail for a caller that is restricted to rows, instead of a reason that may name positions."""
@@ -158,16 +167,20 @@ async def _events(
                 pinned = await lane.ask(lambda cache: cache.live(), by=who)
                 update = await server.work(principal, partial(watching.look, pinned, always=always))
             if update is not None:
-                written = partial(_event, update, watching.output, server, zone, bound=bound)
-                event = written() if update.size <= RENDERED_HERE else await server.work(principal, written)
+                pieces = event_pieces(update, watching.output, server, zone, bound=bound)
+                piece = next(pieces) if update.size <= RENDERED_HERE else await server.work(principal, partial(next, pieces))
                 asked.rows = (asked.rows or 0) + update.size
-                size = len(event) if len(event) > LARGE else 0
+                # In pieces it keeps its rows until the last one is read.
+                nbytes = update.rows.table.nbytes if _in_pieces(update) else len(piece)
+                size = nbytes if nbytes > LARGE else 0
                 if size and not server.unread.take(who, size):
-                    yield _over(UNREAD.format(held=server.unread.held(who)))
+                    yield _over(_NO_ROOM.format(size=size, unread=server.unread.used))
                     return
                 watching.sent(update)
                 try:
-                    yield event
+                    while piece:
+                        yield piece
+                        piece = await server.work(principal, partial(next, pieces, b"")) if _in_pieces(update) else b""
                 finally:
                     server.unread.give_back(who, size)
                 sent = server.clock()
@@ -178,6 +191,34 @@ async def _events(
         yield _over(_GONE if bound else str(error))
     finally:
         watching.keep()
+
+
+def event_pieces(update: Changes, output: str, server: Server, zone: str | None, *, bound: bool) -> Iterator[bytes]:
+    """The event of an update; a complete snapshot of many rows in pieces, so that its text is never in memory as a whole."""
+    if not _in_pieces(update):
+        yield _event(update, output, server, zone, bound=bound)
+        return
+    whole, place = update.rows, update.gone.column_names
+    head, brackets, tail = _event(replace(update, rows=_slice(whole, 0, 0)), output, server, zone, bound=bound).partition(b"[]")
+    assert brackets, "an event begins with its list of rows"
+    yield head + b"["
+    for start in range(0, whole.table.num_rows, PIECE_ROWS):
+        rows = _rows(_slice(whole, start, PIECE_ROWS), zone)
+        listed = msgspec.json.encode(envelopes(place, [], rows, first=True) if output == "changes" else rows)[1:-1]
+        yield b"," + listed if start else listed
+    yield b"]" + tail
+
+
+def _in_pieces(update: Changes) -> bool:
+    return update.first and update.rows.table.num_rows > PIECE_ROWS
+
+
+def _slice(answer: Value | Absent, start: int, rows: int) -> Value | Absent:
+    """Some rows of an answer, with the number of all."""
+    if isinstance(answer, Absent):
+        return answer
+    touched = None if answer.touched is None else answer.touched.slice(start, rows)
+    return replace(answer, table=answer.table.slice(start, rows), touched=touched)
 
 
 def _event(update: Changes, output: str, server: Server, zone: str | None, *, bound: bool) -> bytes:
