@@ -1,0 +1,232 @@
+"""An executable model of answers, in plain Python: sources with chains of positions, views over them, rollups of views.
+
+An answer is a function of sets of events below positions. Here the state of a group *is* the list of its events, merging is putting
+lists together, and every answer is computed from the lists. The model shares nothing with the platform's `views` but Event: keys,
+windows and measures are Python functions.
+
+    Chain       one source: the log by partition, the cut, and the positions at which micro-batches end
+    ViewModel   filter, keys, slices of event time, measures: folds events into groups
+    RollupModel fewer keys and longer windows over the groups of another model; it is never given an event
+    Row         a row of an answer, with what labels it
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import pairwise
+from typing import Any, Literal
+from zoneinfo import ZoneInfo
+
+Place = tuple[str, int]
+"""A partition: the topic's id and a number."""
+
+Offsets = Mapping[Place, int]
+"""A position: the offset of each partition up to which it counts."""
+
+Record = Mapping[str, Any]
+Window = tuple[datetime | None, datetime | None]
+"""Start and end; both None is all time."""
+
+Windows = Callable[[datetime | None], Window]
+"""The window that has a time; None is the start of the window of all time."""
+
+Group = tuple[tuple[Any, ...], Window]
+Layer = Literal["batch", "merged", "speed"]
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Unplaced(Exception):
+    """A rollup's window is not a union of the slices of its parent."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A source: events by partition in the order of their offsets, the `cut`, and the `ends` of the micro-batches after it.
+
+    `identity` gives what duplicates have in common; without it every event counts. `lateness` is how long after the end of a window
+    an event may come before the window is final.
+    """
+
+    log: Mapping[Place, Sequence[Record]]
+    cut: Offsets
+    ends: Sequence[Offsets] = ()
+    identity: Callable[[Record], Hashable] | None = None
+    time: Callable[[Record], datetime] = lambda record: record["at"]
+    lateness: timedelta = timedelta(0)
+
+    def between(self, start: Offsets, end: Offsets) -> list[Record]:
+        """The records of a range."""
+        return [record for place, records in self.log.items() for record in records[start.get(place, 0) : end.get(place, 0)]]
+
+    def counted(self) -> list[list[Record]]:
+        """The events that count: those below the cut, then those of each micro-batch. Of duplicates the first one counts."""
+        seen = set[Hashable]()
+        positions = ({}, self.cut, *self.ends)
+        return [[record for record in self.between(*pair) if self._first(record, seen)] for pair in pairwise(positions)]
+
+    def _first(self, record: Record, seen: set[Hashable]) -> bool:
+        if self.identity is None:
+            return True
+        name = self.identity(record)
+        if name in seen:
+            return False
+        seen.add(name)
+        return True
+
+    def watermark(self, records: Iterable[Record]) -> datetime | None:
+        """The newest event time; the model's partitions are never idle, and it has one clock."""
+        return max(map(self.time, records), default=None)
+
+
+@dataclass(frozen=True)
+class ViewModel:
+    """A view: events for which `where` is true, by `keys` and by the slice of their time; `measures` answer for lists of events.
+
+    A row's window is made of slices: by default it is one. `joined` gives the windows of a slice.
+    """
+
+    keys: Mapping[str, Callable[[Record], Any]]
+    slices: Windows
+    measures: Mapping[str, Callable[[list[Record]], Any]]
+    where: Callable[[Record], bool] = lambda record: True
+    time: Callable[[Record], datetime] = lambda record: record["at"]
+
+    def groups(self, records: Iterable[Record]) -> dict[Group, list[Record]]:
+        """The state of some events."""
+        found: dict[Group, list[Record]] = defaultdict(list)
+        for record in records:
+            if self.where(record):
+                key = tuple(value(record) for value in self.keys.values())
+                found[key, self.slices(self.time(record))].append(record)
+        return dict(found)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its keys."""
+        return tuple(self.keys)
+
+
+@dataclass(frozen=True)
+class RollupModel:
+    """A rollup: the groups of its parent with some of the parent's keys and in longer windows, and some of its measures."""
+
+    parent: "Model"
+    names: tuple[str, ...]
+    slices: Windows
+    measured: tuple[str, ...] | None = None
+
+    def groups(self, records: Iterable[Record]) -> dict[Group, list[Record]]:
+        """The parent's groups, put together. Raises Unplaced for a slice that lies in two windows."""
+        found: dict[Group, list[Record]] = defaultdict(list)
+        for (key, (start, end)), members in self.parent.groups(records).items():
+            window = self.slices(start)
+            if start is not None and end is not None and self.slices(end - timedelta(microseconds=1)) != window:
+                raise Unplaced(f"[{start}, {end}) is not in {window} alone")
+            values = dict(zip(self.parent.names, key, strict=True))
+            found[tuple(values[name] for name in self.names), window] += members
+        return dict(found)
+
+    @property
+    def measures(self) -> Mapping[str, Callable[[list[Record]], Any]]:
+        """The measures that it has of its parent's."""
+        measures = self.parent.measures
+        return measures if self.measured is None else {name: measures[name] for name in self.measured}
+
+
+Model = ViewModel | RollupModel
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of an answer. It is `touched` if any event from the cut on is in it: a recompute may change it."""
+
+    values: Mapping[str, Any] = field(hash=False)
+    state: Literal["open", "on_time", "final"]
+    touched: bool
+
+
+def answer(model: Model, chain: Chain, layer: Layer = "merged") -> dict[Group, Row]:
+    """The rows of a model at the chain's end; of the layer `batch` at its cut, of `speed` from there on."""
+    below, *after = chain.counted()
+    batches = {"batch": [below], "merged": [below, *after], "speed": after}[layer]
+    united = unite(model.groups(batch) for batch in batches)
+    tail = unite(model.groups(batch) for batch in (after if layer != "batch" else []))
+    watermark = chain.watermark(record for batch in ([below] if layer == "batch" else [below, *after]) for record in batch)
+    return {
+        group: Row(
+            {name: measure(members) for name, measure in model.measures.items()},
+            label(group[1][1], watermark, chain.lateness),
+            group in tail,
+        )
+        for group, members in united.items()
+    }
+
+
+def unite(parts: Iterable[Mapping[Group, list[Record]]]) -> dict[Group, list[Record]]:
+    """Groups of disjoint sets of events as one. It never takes an event away."""
+    found: dict[Group, list[Record]] = defaultdict(list)
+    for part in parts:
+        for group, members in part.items():
+            found[group] += members
+    return dict(found)
+
+
+def label(end: datetime | None, watermark: datetime | None, lateness: timedelta) -> Literal["open", "on_time", "final"]:
+    """Whether a window that ends then is open, over, or over for late events too."""
+    if end is None or watermark is None or end > watermark:
+        return "open"
+    return "final" if end + lateness <= watermark else "on_time"
+
+
+def tumbling(size: timedelta) -> Windows:
+    """Windows of one size from 1970 on."""
+
+    def window(at: datetime | None) -> Window:
+        assert at is not None
+        start = EPOCH + (at - EPOCH) // size * size
+        return start, start + size
+
+    return window
+
+
+def all_time(at: datetime | None) -> Window:  # noqa: ARG001  any time is in it
+    """The one window of all time."""
+    return None, None
+
+
+def calendar(unit: Literal["day", "week", "month"], clocks: ZoneInfo) -> Windows:
+    """Days, weeks from Monday on and months on a zone's clocks."""
+
+    def midnight(day: date) -> datetime:
+        return datetime.combine(day, time(), clocks).astimezone(UTC)
+
+    def window(at: datetime | None) -> Window:
+        assert at is not None
+        day = at.astimezone(clocks).date()
+        first = {"day": day, "week": day - timedelta(days=day.weekday()), "month": day.replace(day=1)}[unit]
+        after = first + timedelta(days={"day": 1, "week": 7, "month": 31}[unit])
+        return midnight(first), midnight(after.replace(day=1) if unit == "month" else after)
+
+    return window
+
+
+def hard_cases(model: RollupModel, chain: Chain) -> Iterator[str]:
+    """Which hard cases a chain is for a rollup: a late event, a window on both sides of the cut, a duplicate there, one slice in
+    several windows of keys.
+    """
+    below, *after = chain.counted()
+    tail = [record for batch in after for record in batch]
+    newest = chain.watermark(below)
+    if newest is not None and any(chain.time(record) < newest for record in tail):
+        yield "late below the cut"
+    old, new = model.groups(below), model.groups(tail)
+    if old.keys() & new.keys():
+        yield "window across the cut"
+    if any(len({record["_offset"] for record in members}) > 1 for members in (old | new).values()):
+        yield "several events in a window"
+    if chain.identity is not None and len(tail) + len(below) < len(chain.between({}, (chain.ends or [chain.cut])[-1])):
+        yield "duplicate"
+    united = unite([old, new])
+    if len(united) < len(model.parent.groups([*below, *tail])):
+        yield "several parent rows in a row"
