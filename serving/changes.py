@@ -36,9 +36,10 @@ from tandem.serving.read.outputs import check_output, envelopes
 from tandem.serving.read.provenance import Provenance
 from tandem.serving.read.row_filter import RowFilter, RowsWanted, row_filter
 from tandem.serving.read.selection import BadSelection
-from tandem.serving.read.snapshot import tail
+from tandem.serving.read.snapshot import batch_of, tail
 from tandem.views.errors import TandemError
 from tandem.views.kernel.rows import to_rows
+from tandem.views.rollup import root
 from tandem.views.source.watermark import later
 from tandem.views.view import View
 
@@ -358,7 +359,7 @@ def _batch(store: Store, view: View, since: ChangesToken) -> BatchView | None:
     standing = StandingReleases(store.tables)
     states = (row.state for row in standing.records())
     for each in reversed([*states, *standing.publications.history()]):
-        batch = each.views.get(view.name)
+        batch = batch_of(each, view) if root(view).name in each.views else None
         if batch is not None and (each.release, each.cut(view.source.name), batch.fingerprint, batch.version) == (
             since.release,
             since.cut,

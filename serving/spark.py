@@ -31,6 +31,7 @@ from tandem.views.arrow.arrays import from_ipc
 from tandem.views.errors import TandemError
 from tandem.views.kernel import kernel
 from tandem.views.project import project
+from tandem.views.rollup import root
 from tandem.views.view import View, answer_schema, shared_columns
 
 _BUCKET_ROWS: Final = 1 << 18
@@ -55,7 +56,7 @@ class _Work:
 
     def bound(self) -> View:
         """The view, as the release defines it."""
-        return project.load_files(self.definitions).views[self.view]
+        return project.load_files(self.definitions).every_view[self.view]
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def frame_of(session: SparkSession, tables: Tables, snapshot: Snapshot, definiti
     if (problem := refusal(snapshot, definition)) is not None:
         raise ReadFailed(problem)
     publication, tail = snapshot.publication, snapshot.tails[definition.source.name]
-    live = publication.views[definition.name]
+    live = snapshot.batch(definition)
     address = live.address(tables, definition.name)
     items: list[_AnswerFile | _States] = []
     rows = 0
@@ -93,7 +94,7 @@ def frame_of(session: SparkSession, tables: Tables, snapshot: Snapshot, definiti
         items += [_AnswerFile(file.path, later) for file, later in files_with_later(tables, address, live.parts)]
         rows += live.rows
     if layer != "batch":
-        states = [commit.partials[live.fingerprint] for commit in tail.commits]
+        states = [commit.partials[live.states] for commit in tail.commits]
         items += [tuple(states[start : start + _COMMITS]) for start in range(0, len(states), _COMMITS)]
     context = session.sparkContext
     work = _Work(
@@ -117,9 +118,9 @@ def frame_of(session: SparkSession, tables: Tables, snapshot: Snapshot, definiti
 def _sent(work: _Work, item: _AnswerFile | _States) -> Iterator[tuple[int, bytes]]:
     """States on their way to their bucket."""
     view = work.bound()
-    read = stored(view, work.table, item.path, item.later) if isinstance(item, _AnswerFile) else map(from_ipc, item)
+    read = stored(root(view), work.table, item.path, item.later) if isinstance(item, _AnswerFile) else map(from_ipc, item)
     for states in read:
-        yield from by_bucket(staying(states, work.kept_from), shared_columns(view), work.buckets)
+        yield from by_bucket(staying(kernel.roll(view, states), work.kept_from), shared_columns(view), work.buckets)
 
 
 def _presented(work: _Work, sent: pa.Table) -> pa.Table:

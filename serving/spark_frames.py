@@ -75,7 +75,7 @@ class Frames:
     @property
     def views(self) -> tuple[str, ...]:
         """The names of the release's views."""
-        return tuple(self.reader.project().views)
+        return tuple(self.reader.project().every_view)
 
     @property
     def sources(self) -> tuple[str, ...]:

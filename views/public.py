@@ -5,6 +5,7 @@ A measure, a window or a decoder is a line of its own registry.
 
 from tandem.views.alert import Alert as Alert
 from tandem.views.measures.registry import *
+from tandem.views.rollup import rollup as rollup
 from tandem.views.sinks.registry import *
 from tandem.views.sinks.sink import Sink as Sink
 from tandem.views.source.event import Event as Event

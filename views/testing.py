@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tandem.views.arrow.python_values import array
 from tandem.views.decode.idempotency import own_place
-from tandem.views.kernel.kernel import deduplicate, merge, partial, prepare, present
+from tandem.views.kernel.kernel import deduplicate, merge, partial_of, prepare, present
 from tandem.views.kernel.partial import Partial
 from tandem.views.kernel.rows import to_rows
 from tandem.views.source.event import Event, event_fields
@@ -77,4 +77,4 @@ def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
 
 def _folded(view: View, counted: pa.Table) -> Partial:
     prepared = prepare(view.source, counted)
-    return merge(view, [partial(view, prepared.events, EMPTY, prepared.failed)])
+    return merge(view, [partial_of(view, prepared.events, EMPTY, prepared.failed)])

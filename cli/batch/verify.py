@@ -30,6 +30,7 @@ from tandem.views.counted import counted
 from tandem.views.errors import TandemError, listed
 from tandem.views.project import project
 from tandem.views.project.project import Project
+from tandem.views.rollup import root
 from tandem.views.source.source import Source
 from tandem.views.view import View
 
@@ -80,6 +81,8 @@ def run(
 ) -> Output:
     """Replay the archive below the published cut through the speed path, fold it through the batch path, and compare.
 
+    A rollup has no states of its own: the command verifies the view whose states it unites.
+
     The command compares both results with each other and with the published answers. For some keys it also compares the
     published answers with the oracle, which evaluates the definition event by event in plain Python. An unexplained difference
     gives exit code 1; the same difference stops a recompute. Nothing is published or kept. Recompute and maintain wait
@@ -115,10 +118,13 @@ def _every(batch: BatchRun, names: list[str] | None, keys: int) -> tuple[Publica
 
 
 def _chosen(definitions: Project, names: list[str] | None) -> Mapping[str, View]:
+    """The named views, all if none is named; in place of a rollup its root, which has the rollup's states."""
+    every = definitions.every_view
     for name in names or ():
-        if name not in definitions.views:
-            raise TandemError(f"no view {name!r} is published; views: {listed(name, definitions.views)}", code="view-unknown")
-    return {name: view for name, view in definitions.views.items() if not names or name in names}
+        if name not in every:
+            raise TandemError(f"no view {name!r} is published; views: {listed(name, every)}", code="view-unknown")
+    wanted = {root(every[name]).name for name in names or every}
+    return {name: view for name, view in definitions.views.items() if name in wanted}
 
 
 def _verified(

@@ -19,6 +19,7 @@ from tandem.views.measures.filtered import Filtered
 from tandem.views.project.dialect_hints import hints
 from tandem.views.project.partition_key import spread
 from tandem.views.project.project import Project
+from tandem.views.rollup import ancestors
 from tandem.views.sinks.sink import Sink
 from tandem.views.source.decoder import decoder_name
 from tandem.views.source.event import event_fields
@@ -54,7 +55,7 @@ def run(
     document: dict[str, Any] = {
         "project": str(call.project),
         "sources": {name: _source(source) for name, source in project.sources.items()},
-        "views": {name: _view(view) for name, view in project.views.items()},
+        "views": {name: _view(view) for name, view in project.every_view.items()},
         "sinks": {name: _sink(call, sink, project, settings) for name, sink in project.sinks.items()},
         "alerts": {name: _alert(alert, project) for name, alert in project.alerts.items()},
         "hints": [{"operation": each.operation, "hint": each.hint, "places": list(each.places)} for each in hints(project)],
@@ -106,6 +107,7 @@ def _view(view: View) -> dict[str, Any]:
     bound = bind(view)
     return {
         "source": view.source.name,
+        **({"rollup_of": list(of)} if (of := ancestors(view)) else {}),
         "doc": view.doc,
         "where": view.where,
         "window": str(view.window),
@@ -134,7 +136,7 @@ def _sink(call: Call, sink: Sink, project: Project, settings: Settings) -> dict[
 def _alert(alert: Alert, project: Project) -> dict[str, Any]:
     from tandem.serving.sinks.alerts.definition import bind_alert  # noqa: PLC0415 - few projects have an alert
 
-    bind_alert(alert, project.views[alert.view.name])
+    bind_alert(alert, project.every_view[alert.view.name])
     return {
         "view": alert.view.name,
         "when": alert.when,
@@ -185,7 +187,8 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
             yield from (f"    {column}: {kind}" for column, kind in source["prepare"]["columns"].items())
     for name, view in document["views"].items():
         where = f", where {view['where']}" if view["where"] else ""
-        yield f"\nview {name} of {view['source']}: {view['window']}{where}, fingerprint {view['fingerprint']}"
+        of = f", rollup of {view['rollup_of'][0]}" if "rollup_of" in view else f" of {view['source']}"
+        yield f"\nview {name}{of}: {view['window']}{where}, fingerprint {view['fingerprint']}"
         if view["doc"]:
             yield f"  {view['doc']}"
         for key, what in view["keys"].items():

@@ -68,7 +68,7 @@ def dashboard(project: Project, name: str, server: str) -> dict[str, Any]:
 
 
 def _panels(project: Project, server: str) -> Iterator[dict[str, Any]]:
-    for at, (name, view) in enumerate(project.views.items()):
+    for at, (name, view) in enumerate(project.every_view.items()):
         kinds = {field.name: _kind(field) for field in answer_schema(view)}
         timed = not isinstance(view.window, AllTime | SlidingCountWindow)
         measures = [measure for measure in view.measures if kinds[measure] in _NUMBERS]

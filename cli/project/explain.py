@@ -34,6 +34,7 @@ from tandem.views.kernel.deduplicate import identity_columns
 from tandem.views.measures.filtered import Filtered
 from tandem.views.project.project import Project
 from tandem.views.read_columns import columns
+from tandem.views.rollup import ancestors, root
 from tandem.views.source.decoder import decoder_name
 from tandem.views.start import start_document, start_sentence
 from tandem.views.view import BoundMeasure, View, answer_schema, bind, shared_columns, state_schema
@@ -79,14 +80,15 @@ def run(call: Call, view: Annotated[str, typer.Argument(help="The view's name.")
     project = call.definitions() if reader is None else reader.project()
     if reader is not None:
         working_tree_drift(call, reader)
-    if view not in project.views:
-        raise TandemError(f"no view {view!r}; views: {listed(view, project.views)}", code="view-unknown")
-    explained = project.views[view]
+    if view not in project.every_view:
+        raise TandemError(f"no view {view!r}; views: {listed(view, project.every_view)}", code="view-unknown")
+    explained = project.every_view[view]
     document: dict[str, Any] = {
         "view": view,
         "fingerprint": fingerprint(explained),
         "publication": None if live is None else live.number,
         "release": None if live is None else live.release,
+        **({"rollup_of": list(of)} if (of := ancestors(explained)) else {}),
         "logical": _logical(explained),
         "batch": None,
         "speed": None,
@@ -96,7 +98,7 @@ def run(call: Call, view: Annotated[str, typer.Argument(help="The view's name.")
         snapshot = reader.snapshot()
         stands = (snapshot.publication, snapshot.tails[explained.source.name])
         exactness = provenance_of(snapshot, explained, "merged", {}).exactness
-        live_view = _Live(settings, tables, project, explained, *stands, exactness)
+        live_view = _Live(settings, tables, project, root(explained), *stands, exactness)
         document |= {"batch": _batch(live_view), "speed": _speed(live_view), "serving": _serving(live_view)}
     return Output(document, "\n".join(_lines(document)))
 
@@ -232,6 +234,10 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     """The document for a person."""
     stands = f"release {document['release']}" if document["release"] else "the project folder"
     yield f"view {document['view']}, fingerprint {document['fingerprint']}, as defined by {stands}"
+    if "rollup_of" in document:
+        parent, first = document["rollup_of"][0], document["rollup_of"][-1]
+        yield f"a rollup of {parent}: it reads no event and stores no state; it unites the states of {first} for each answer,"
+        yield f"so it stands where {first} does, and what follows of batch, speed and serving is of {first}"
     yield "\nlogical"
     yield from (f"  {step:<10} {text}" for step, text in _steps(document["logical"]))
     if document["publication"] is None:

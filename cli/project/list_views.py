@@ -7,6 +7,7 @@ from tandem.cli.command.call import Call, Output
 from tandem.cli.command.drift import with_published_times
 from tandem.views.dated import starts
 from tandem.views.exactness import of_measures, span
+from tandem.views.rollup import ancestors
 from tandem.views.source.source import Source
 from tandem.views.start import start_document
 from tandem.views.view import View
@@ -21,7 +22,7 @@ def run(call: Call) -> Output:
     project = with_published_times(call, call.definitions())
     document = {
         "sources": {name: _source(source) for name, source in project.sources.items()},
-        "views": {name: _view(view) for name, view in project.views.items()},
+        "views": {name: _view(view) for name, view in project.every_view.items()},
     }
     return Output(document, "\n".join(_lines(document)))
 
@@ -45,6 +46,7 @@ def _view(view: View) -> dict[str, Any]:
         "window": str(view.window),
         "keep": None if view.keep is None else span(view.keep),
         **({"from": begins} if (begins := starts(view)) else {}),
+        **({"rollup_of": list(of)} if (of := ancestors(view)) else {}),
         "measures": {name: reasons[name][0].says if name in reasons else "exact" for name in view.measures},
     }
 
@@ -58,7 +60,8 @@ def _lines(document: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for name, view in document["views"].items():
         yield ""
         keep = f", kept {view['keep']}" if view["keep"] else ""
-        yield f"view {name} of {view['source']}: {view['window']}{keep}"
+        of = f", rollup of {view['rollup_of'][0]}" if "rollup_of" in view else f" of {view['source']}"
+        yield f"view {name}{of}: {view['window']}{keep}"
         if view["doc"]:
             yield f"  {view['doc']}"
         if "from" in view:

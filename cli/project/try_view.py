@@ -27,7 +27,7 @@ from tandem.views.decode.sample_records import as_records
 from tandem.views.errors import TandemError, listed
 from tandem.views.exactness import Exactness, of_measures
 from tandem.views.kernel.deduplicate import identity_columns
-from tandem.views.kernel.kernel import Partial, decode, deduplicate, merge, partial, prepare, present
+from tandem.views.kernel.kernel import Partial, decode, deduplicate, merge, partial_of, prepare, present
 from tandem.views.kernel.rows import to_rows
 from tandem.views.source.event_maxima import maxima_of
 from tandem.views.source.log_order import event_rejects
@@ -82,7 +82,7 @@ def trial(view: View, values: Iterable[BundledValue], *, at: datetime, schemas: 
         decoded = decode(source if schemas is None else schemas.ready(source, given), given)
         kept = deduplicate(source, decoded.events, known)
         prepared, ranges = prepare(source, kept.events), Ranges.of({(TOPIC, 0): (offsets[0], offsets[-1] + 1)})
-        states.append(partial(view, prepared.events, ranges, prepared.failed))
+        states.append(partial_of(view, prepared.events, ranges, prepared.failed))
         maxima.append(maxima_of(source, kept.events))
         if identity := identity_columns(source):
             seen = kept.events.select(identity)
@@ -121,7 +121,7 @@ def run(
 
     Equal rejects are one line, with their number. The exit code is 1 if no line of the file can be decoded.
     """
-    views = call.definitions().views
+    views = call.definitions().every_view
     if file is None:
         view, file = _only_view(view, views), Path(view)
     if view not in views:

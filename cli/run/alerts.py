@@ -72,7 +72,7 @@ def _run(call: Call, settings: Settings, project: Project, *, once: bool) -> Out
     if not project.alerts:
         raise DefinitionError("the project has no alerts; docs/alerts.md shows how definitions.py declares one")
     for alert in project.alerts.values():
-        bind_alert(alert, project.views[alert.view.name])
+        bind_alert(alert, project.every_view[alert.view.name])
     store = Store(Tables.of(settings), secrets.randbits(64), settings.serving.memory_mb << 20)
     with _runner(settings, project, store, call.say, say=call.say) as (runner, check):
         if once:

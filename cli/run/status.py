@@ -185,7 +185,7 @@ def document(call: Call, settings: Settings, tables: Tables, reader: Reader | No
         | {"rejected": _rejects_of(name, snapshot.tails[name], archive_tail(tables, name, decoders[name]))}
         for name, end in ends.items()
     }
-    views = {name: _view(snapshot, view, ends[view.source.name]) for name, view in project.views.items()}
+    views = {name: _view(snapshot, view, ends[view.source.name]) for name, view in project.every_view.items()}
     found |= {"publication": publication.number, "release": publication.release, "sources": sources, "views": views}
     kept_up = [one.to_json() for one in standing_releases(tables, publication, days=settings.keep.release_days, now=now)]
     return {**found, "standing": kept_up}
@@ -260,14 +260,14 @@ def _rejects_of(source: str, tail: RealtimeTail, archive: ArchiveTail) -> dict[s
 
 
 def _view(snapshot: Snapshot, view: View, end: LogEnd) -> dict[str, Any]:
-    live, tail = snapshot.publication.views[view.name], snapshot.tails[view.source.name]
+    live, tail = snapshot.batch(view), snapshot.tails[view.source.name]
     return {
         "fingerprint": live.fingerprint,
         "batch_version": live.version,
         "cut": tail.cut.to_json(),
         "positions": tail.end.to_json(),
         "lag": None if tail.problem else end.lag(tail.end),
-        "after_final": snapshot.after_final(view.name, view.source.name),
+        "after_final": snapshot.after_final(view),
         "exactness": provenance_of(snapshot, view, "merged", {}).exactness.to_json(),
     }
 

@@ -71,7 +71,7 @@ def _refuse_what_shows_nothing(call: Call, rights: Rights) -> None:
     """Refuse unknown views and keys now: otherwise only the holder of the token would notice a spelling mistake."""
     if rights.views is None and not rights.rows:
         return
-    views = call.definitions().views
+    views = call.definitions().every_view
     for view in sorted(rights.views or ()):
         if view not in views:
             raise TandemError(f"no view {view!r}; views: {listed(view, views)}", code="view-unknown")

@@ -57,12 +57,19 @@ class BatchPart:
 class BatchView:
     """The live parts of `views/<view>/<fingerprint>`: a base and later parts, which readers merge.
 
-    A renamed view keeps its table: `at` is then the `<view>/<fingerprint>` under which the table was created, else empty.
+    A renamed view keeps its table: `at` is then the `<view>/<fingerprint>` under which the table was created, else empty. What a
+    reader makes of a batch view for a rollup has the rollup's fingerprint, and `root` is that of the view whose states it unites.
     """
 
     fingerprint: str
     parts: tuple[BatchPart, ...] = ()
     at: str = ""
+    root: str = ""
+
+    @property
+    def states(self) -> str:
+        """The fingerprint under which commits have the states."""
+        return self.root or self.fingerprint
 
     def address(self, tables: Tables, view: str) -> str:
         """The address of the table; `view` is the view's name now."""

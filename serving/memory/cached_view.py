@@ -19,6 +19,9 @@ from tandem.serving.memory.layer import MemoryLayout
 from tandem.serving.memory.stack import Stack, extended
 from tandem.serving.read.snapshot import RealtimeTail
 from tandem.serving.read.states import row_groups, states_of
+from tandem.views.kernel.kernel import roll
+from tandem.views.rollup import root
+from tandem.views.view import state_schema
 
 _MOST: Final = 2**31 - 1
 """The most rows of a view, and bytes of texts in a column, that Arrow's offsets and the index reach."""
@@ -154,8 +157,8 @@ def _with_hot(origin: ViewOrigin, held: CachedView, hot: HotCommits) -> CachedVi
 
 
 def _states(origin: ViewOrigin, held: CachedView, commit: Commit) -> pa.Table:
-    view, fingerprint = held.layout.view, held.batch.fingerprint
-    states = states_of(origin.tables, origin.release, view, fingerprint, commit).select(held.layout.states.names)
+    view, batch = held.layout.view, held.batch
+    states = states_of(origin.tables, origin.release, view, batch.states, commit).select(held.layout.states.names)
     return staying(states, held.batch.first_window)
 
 
@@ -180,9 +183,10 @@ def _part(
     """The live states of a part, in pieces."""
     handle, files = files_of(origin.tables, address, part)
     left, texts, rows = origin.room, dict.fromkeys((field.name for field in layout.states if _has_offsets(field.type)), 0), 0
+    stored = state_schema(root(layout.view))
     for file in files:
-        for some in row_groups(handle, file.path, layout.states):
-            states = still_live(some, later)
+        for some in row_groups(handle, file.path, stored):
+            states = roll(layout.view, still_live(some, later))
             left, rows = left - states.nbytes, rows + states.num_rows
             for name in texts:
                 texts[name] += states[name].nbytes

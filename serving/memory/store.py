@@ -26,6 +26,7 @@ from tandem.serving.read.snapshot import Snapshot, provenance_of, rejected
 from tandem.serving.read.snapshot_follower import Hot
 from tandem.views.errors import TooLong, listed
 from tandem.views.project.project import Project
+from tandem.views.rollup import root
 from tandem.views.view import View
 
 MEMORY: Final = 2**30
@@ -50,9 +51,10 @@ class Pinned:
 
     def view(self, name: str) -> View:
         """A view by name. Raises UnknownView."""
-        if name not in self.project.views:
-            raise UnknownView(f"no view {name!r} {self.snapshot.lacks}; views: {listed(name, self.project.views)}")
-        return self.project.views[name]
+        views = self.project.every_view
+        if name not in views:
+            raise UnknownView(f"no view {name!r} {self.snapshot.lacks}; views: {listed(name, views)}")
+        return views[name]
 
 
 @dataclass
@@ -177,11 +179,11 @@ class Store:
     def _all_brought(self, pinned: Pinned) -> dict[str, InMemory]:
         """The cached views at a new snapshot. A view that cannot be read is tried again at its next use."""
         brought: dict[str, InMemory] = {}
-        live = pinned.snapshot.publication.views
-        self._held = {name: one for name, one in self._held.items() if name in live and name in pinned.project.views}
+        live, views = pinned.snapshot.publication.views, pinned.project.every_view
+        self._held = {name: one for name, one in self._held.items() if name in views and root(views[name]).name in live}
         for name in [*self._held]:
             try:
-                view = self._brought(pinned, pinned.project.views[name])
+                view = self._brought(pinned, views[name])
             except Unreadable:
                 continue
             except (Exception, TooLong):  # noqa: BLE001  whatever it is, the other views advance, and the next caller gets it
@@ -197,7 +199,7 @@ class Store:
         if refusal(snapshot, view) is not None:
             return None
         own = snapshot.of(view)
-        batch, tail = own.publication.views[view.name], own.tails[source]
+        batch, tail = own.batch(view), own.tails[source]
         if self._outgrown.get(view.name) == batch:
             return None
         origin, layout = ViewOrigin(self.tables, snapshot.publication.release, self.memory), MemoryLayout(view, self.seed)

@@ -19,16 +19,17 @@ from tandem.ledger.publish.releases import NoRelease, Releases
 from tandem.ledger.realtime.commits import Commit
 from tandem.serving.read.outcome import Failed, Outcome, ReadFailed, answered
 from tandem.serving.read.provenance import Layer, Provenance
-from tandem.serving.read.selection import ALWAYS, BadSelection, Between, Selection, select
-from tandem.serving.read.snapshot import RealtimeTail, Snapshot, provenance_of
+from tandem.serving.read.selection import ALWAYS, BadSelection, Between, Selection, of_root, select
+from tandem.serving.read.snapshot import RealtimeTail, Snapshot, batch_of, provenance_of
 from tandem.serving.read.snapshot_follower import Hot, PastPublication, SnapshotFollower
 from tandem.serving.read.states import BatchStates, Runs, follow, states_of
 from tandem.serving.read.touched_rows import split, with_touched
 from tandem.views.errors import DefinitionError, TandemError, listed
 from tandem.views.fingerprint.fingerprint import fingerprint
-from tandem.views.kernel.kernel import Partial, arrange, arrange_as_one, merge, merge_states, present_arranged
+from tandem.views.kernel.kernel import Partial, arrange, arrange_as_one, merge, merge_states, present_arranged, roll
 from tandem.views.kernel.rows import ordered
 from tandem.views.project.project import Project, load_files
+from tandem.views.rollup import root
 from tandem.views.view import View, state_schema
 
 
@@ -112,7 +113,7 @@ class Reader:
 
     def view(self, name: str) -> View:
         """A view of the published release by name. Raises UnknownView, ReadFailed, Unreadable."""
-        views = self.project().views
+        views = self.project().every_view
         if name not in views:
             raise UnknownView(f"no view {name!r} {self.snapshot().lacks}; views: {listed(name, views)}")
         return views[name]
@@ -187,19 +188,20 @@ class Reader:
         return Arranged(view, ordered(view, rows), provenance)
 
     def _below_the_cut(self, view: View, publication: Publication, tail: RealtimeTail, selection: Selection) -> Partial:
-        live = publication.views[view.name]
+        live, first = batch_of(publication, view), root(view)
         address = live.address(self.tables, view.name)
         if address not in self._batches:
-            self._batches[address] = BatchStates(self.tables, address, state_schema(view))
-        states = self._batches[address].read(live.parts, selection)
-        return Partial(states, ranges(LOG_START, tail.cut), publication.rejected.get(view.name, {}))
+            self._batches[address] = BatchStates(self.tables, address, state_schema(first))
+        states = self._batches[address].read(live.parts, selection if first is view else of_root(view, selection))
+        rolled = states if first is view else selection.filter(roll(view, states))
+        return Partial(rolled, ranges(LOG_START, tail.cut), publication.rejected.get(first.name, {}))
 
     def _from_the_cut_on(self, view: View, publication: Publication, tail: RealtimeTail, selection: Selection) -> list[Partial]:
-        place, live = (publication.release, view.name), publication.views[view.name]
+        place, live = (publication.release, view.name), batch_of(publication, view)
 
         def decode(commit: Commit) -> Partial:
-            states = states_of(self.tables, publication.release, view, live.fingerprint, commit)
-            return Partial(states, ranges(commit.start, commit.end), commit.rejected.get(live.fingerprint, {}))
+            states = states_of(self.tables, publication.release, view, live.states, commit)
+            return Partial(states, ranges(commit.start, commit.end), commit.rejected.get(live.states, {}))
 
         runs = self._runs[place] = follow(view, self._runs.get(place, ()), tail.commits, decode)
         # Hot commits come and go, so no run has any of them.
@@ -221,7 +223,7 @@ def refusal(snapshot: Snapshot, view: View) -> str | None:
     problem = snapshot.tails[view.source.name].problem
     if problem is not None:
         return f"view {view.name!r} cannot be answered exactly: {problem}"
-    if fingerprint(view) != snapshot.publication.views[view.name].fingerprint:
+    if fingerprint(root(view)) != snapshot.batch(view).states:
         return (
             f"view {view.name!r} was published by a version of Tandem that computes it differently; run `tandem apply "
             "--auto-promote`"

@@ -78,7 +78,7 @@ class ReleaseComparison:
 
     def views(self) -> tuple[str, ...]:
         """The views that both have, in the order of the other release. Raises ReadFailed, Unreadable."""
-        return tuple(name for name in self.other.project().views if name in self.live.project().views)
+        return tuple(name for name in self.other.project().every_view if name in self.live.project().every_view)
 
     def of(self, name: str, keys: Sequence[str] = ()) -> ViewComparison:
         """How a view differs, for rows with these keys, as `query --key` takes them.
@@ -110,7 +110,7 @@ class ReleaseComparison:
         return ViewComparison(name, now[0].provenance, now[1].provenance, common, totals, tuple(reasoned))
 
     def _view(self, name: str) -> tuple[View, View]:
-        sides = [self.live.project().views, self.other.project().views]
+        sides = [self.live.project().every_view, self.other.project().every_view]
         if all(name in views for views in sides):
             return sides[0][name], sides[1][name]
         release, live = (reader.snapshot().publication.release for reader in (self.other, self.live))

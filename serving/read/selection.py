@@ -6,7 +6,7 @@ Merging and arranging combine only states that agree in all their keys, and in t
 
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from functools import lru_cache, reduce
@@ -130,6 +130,15 @@ def select(view: View, keys: Mapping[str, object], between: Between, *, one: boo
     placement = bind(view).placement
     reach = timedelta(0) if one else placement.timing.reach if placement.independent else None
     return Selection({name: _scalar(view, name, value) for name, value in keys.items()}, start, end, reach, one)
+
+
+def of_root(view: View, selection: Selection) -> Selection:
+    """The selection of those states of a rollup's root of which selected states of the rollup are made; a few others too."""
+    timing = bind(view).placement.timing
+    if selection.reach is None or timing.slice_at is None:
+        return replace(selection, start=None, end=None)
+    end = None if selection.end is None else _later(selection.end, selection.reach)
+    return replace(selection, end=None if end is None else timing.slice_at(end)[1], reach=timedelta(0))
 
 
 def measures_of(view: View, named: Iterable[str]) -> tuple[str, ...]:

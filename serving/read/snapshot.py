@@ -10,12 +10,15 @@ from tandem.ledger.hot.chain import HotCommits, continuing
 from tandem.ledger.log.counts import NOTHING, Counts, plus
 from tandem.ledger.log.gaps import Gap, touching
 from tandem.ledger.log.positions import LOG_START, Position
+from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.tiling import boundary, chain
 from tandem.serving.read.provenance import Layer, Provenance
 from tandem.views import exactness
 from tandem.views.exactness import Exactness, Reason
+from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.rollup import root
 from tandem.views.source.watermark import later
 from tandem.views.sql.expressions import REASONS
 from tandem.views.start import StartPositions
@@ -121,7 +124,7 @@ class Snapshot:
 
     def of(self, view: View) -> "Snapshot":
         """The same with the view's own tail: its answers may count less than those of other views, because it stands aside."""
-        live, tail = self.publication.views.get(view.name), self.tails.get(view.source.name)
+        live, tail = self.publication.views.get(root(view).name), self.tails.get(view.source.name)
         own = tail if live is None or tail is None else tail.of(live.fingerprint)
         return self if own is None or own is tail else replace(self, tails={**self.tails, view.source.name: own})
 
@@ -129,6 +132,10 @@ class Snapshot:
         """The same with the view's own tail up to a position at which one of its commits ends."""
         tails = self.of(view).tails
         return replace(self, tails={**tails, view.source.name: tails[view.source.name].up_to(end)})
+
+    def batch(self, view: View) -> BatchView:
+        """The batch view whose states answer for a view."""
+        return batch_of(self.publication, view)
 
     @property
     def tiled(self) -> bool:
@@ -178,16 +185,36 @@ class Snapshot:
         """
         return later(self.publication.watermarks.get(source), None if at_the_cut else self.tails[source].watermark)
 
-    def after_final(self, view: str, source: str, *, layer: Layer = "merged") -> int:
-        """How many counted events of a view arrived in windows that had been labelled final, in a layer."""
-        below = 0 if layer == "speed" else self.publication.after_final.get(view, 0)
-        fingerprint = self.publication.views[view].fingerprint
-        return below + (0 if layer == "batch" else self.tails[source].after_final(fingerprint))
+    def after_final(self, view: View, *, layer: Layer = "merged") -> int:
+        """How many counted events of a view arrived in windows that had been labelled final, in a layer.
+
+        Those of a rollup are its root's: a window of a rollup ends with one of the root's windows or later.
+        """
+        name = root(view).name
+        below = 0 if layer == "speed" else self.publication.after_final.get(name, 0)
+        fingerprint = self.publication.views[name].fingerprint
+        return below + (0 if layer == "batch" else self.tails[view.source.name].after_final(fingerprint))
 
     def ahead(self, source: str, *, layer: Layer = "merged") -> int:
         """How many counted events of a source were ahead of their records' timestamps, in a layer."""
         below = 0 if layer == "speed" else self.publication.counts.get(source, NOTHING).ahead
         return below + (0 if layer == "batch" else self.tails[source].counts.ahead)
+
+
+def batch_of(publication: Publication, view: View) -> BatchView:
+    """The batch view whose states answer for a view at a publication.
+
+    That of a rollup has the states of its root, and its own fingerprint. A window of it has left once a state of it has.
+    """
+    first = root(view)
+    live = publication.views[first.name]
+    if first is view:
+        return live
+    parts, first_at = live.parts, bind(view).placement.timing.first_at
+    if live.gone is not None and first_at is not None:
+        start, end = live.gone
+        parts = (*live.log_parts, replace(parts[-1], windows=(start, first_at(end))))
+    return BatchView(fingerprint(view), parts, live.at or f"{first.name}/{live.fingerprint}", live.fingerprint)
 
 
 def tail(commits: Sequence[Commit], cut: Position) -> RealtimeTail:
@@ -205,7 +232,7 @@ def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mappin
     """The provenance of an answer of a view from a layer of the snapshot; `rejected` are the view's rejects in it."""
     publication, source = snapshot.publication, view.source.name
     snapshot = snapshot.of(view)
-    live, tail = publication.views[view.name], snapshot.tails[source]
+    live, tail = snapshot.batch(view), snapshot.tails[source]
     start = tail.cut if layer == "speed" else LOG_START
     end = tail.cut if layer == "batch" else tail.end
     gaps = touching(snapshot.gaps, source, start, end)
@@ -221,7 +248,7 @@ def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mappin
         hot=tail.committed if tail.hot and layer != "batch" else None,
         newest=newest,
         watermark=snapshot.watermark(source, at_the_cut=layer == "batch"),
-        after_final=snapshot.after_final(view.name, source, layer=layer),
+        after_final=snapshot.after_final(view, layer=layer),
         ahead=snapshot.ahead(source, layer=layer),
         rejected=rejected,
         gaps=gaps,
@@ -255,7 +282,7 @@ def exactness_of(view: View, tail: RealtimeTail | None, gaps: Sequence[Gap], rep
 def rejected(snapshot: Snapshot, view: View) -> dict[str, int]:
     """By reason, the events up to the snapshot's positions that the view could not evaluate."""
     publication, tail = snapshot.publication, snapshot.of(view).tails[view.source.name]
-    counted = Counter(publication.rejected.get(view.name, {}))
+    counted = Counter(publication.rejected.get(root(view).name, {}))
     for commit in tail.every:
-        counted.update(commit.rejected.get(publication.views[view.name].fingerprint, {}))
+        counted.update(commit.rejected.get(snapshot.batch(view).states, {}))
     return {reason: counted[reason] for reason in REASONS if counted[reason]}

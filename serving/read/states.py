@@ -23,7 +23,7 @@ from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.stored_states import row_group
 from tandem.serving.read.selection import Selection
 from tandem.views.arrow.arrays import from_ipc
-from tandem.views.kernel.kernel import Partial, merge
+from tandem.views.kernel.kernel import Partial, merge, roll
 from tandem.views.view import View
 
 HELD_BYTES = 64 * 2**20
@@ -83,9 +83,9 @@ def row_groups(handle: DeltaTable, path: str, schema: pa.Schema) -> Iterator[pa.
 
 
 def states_of(tables: Tables, release: int, view: View, fingerprint: str, commit: Commit) -> pa.Table:
-    """The commit's states of the view. Raises Unreadable if they are missing or damaged."""
+    """The commit's states of the view, which it has under that fingerprint. Raises Unreadable if they are missing or damaged."""
     try:
-        return from_ipc(commit.partials[fingerprint])
+        return roll(view, from_ipc(commit.partials[fingerprint]))
     except (KeyError, pa.ArrowException) as error:
         unreadable(f"{tables.realtime(release, view.source.name)}: [{commit.start}, {commit.end})", error)
 

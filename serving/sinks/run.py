@@ -30,6 +30,7 @@ from tandem.serving.status.sink_report import SinkReporter, TargetToken, folder
 from tandem.serving.status.sinks import is_view
 from tandem.views.alert import Alert
 from tandem.views.errors import TandemError, said_by
+from tandem.views.rollup import root
 from tandem.views.sinks.sink import Sink
 
 _END_S: Final = 5.0
@@ -51,8 +52,9 @@ class SinkRunner:
         """
         sink, settings = defined.sink, defined.settings
         with _alone(settings, sink.name):
-            view = sink.view
-            reporter = SinkReporter(settings.folder, sink.name, view.name, view.source.name, lambda: datetime.now(UTC))
+            view, first = sink.view, root(sink.view)
+            of = "" if first is view else first.name
+            reporter = SinkReporter(settings.folder, sink.name, view.name, view.source.name, lambda: datetime.now(UTC), of)
             self._reporters[sink.name] = reporter
             try:
                 check_sink(defined)

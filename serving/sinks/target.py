@@ -31,7 +31,7 @@ class SinkInProject:
     @property
     def view(self) -> View:
         """The view as the project has it."""
-        return self.project.views[self.sink.view.name]
+        return self.project.every_view[self.sink.view.name]
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ class MergedViews:
 
     def views(self) -> Mapping[str, View]:
         """The published views by name. Raises ReadFailed."""
-        return self.store.pinned().project.views
+        return self.store.pinned().project.every_view
 
     def tables(self, names: Sequence[str]) -> tuple[dict[str, Table], Snapshot]:
         """Views as tables, and the one snapshot at which they are. Raises Refused."""

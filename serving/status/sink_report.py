@@ -39,6 +39,7 @@ class SinkReport(msgspec.Struct, frozen=True):
         at: the time of the newest step.
         equal: when the target was last seen to be the view.
         steps: since the process began, as are `rows` written, `gone` rows, `comparisons` of all rows, and `errors`.
+        root: of a rollup the name of the view whose states it unites.
         failures: errors in a row; 0 once it has written.
         error: the newest error, also of an earlier process.
     """
@@ -59,6 +60,7 @@ class SinkReport(msgspec.Struct, frozen=True):
     failures: int = 0
     error: str | None = None
     failed: datetime | None = None
+    root: str = ""
 
     @property
     def lives(self) -> bool:
@@ -100,14 +102,15 @@ class SinkReporter:
     view: str
     source: str
     now: Callable[[], datetime]
+    root: str = ""
     report: SinkReport = field(init=False)
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def __post_init__(self) -> None:
         began, before = background.start_time(os.getpid()), _decode(self._path)
-        self.report = SinkReport(self.sink, self.view, self.source, os.getpid(), began)
+        self.report = SinkReport(self.sink, self.view, self.source, os.getpid(), began, root=self.root)
         if before is not None and (before.pid, before.began) == (os.getpid(), began):
-            self.report = msgspec.structs.replace(before, view=self.view, source=self.source)
+            self.report = msgspec.structs.replace(before, view=self.view, source=self.source, root=self.root)
         elif before is not None:
             kept = {name: getattr(before, name) for name in ("token", "at", "equal", "error", "failed")}
             self.report = msgspec.structs.replace(self.report, **kept)

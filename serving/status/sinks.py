@@ -68,7 +68,7 @@ class SinkState:
 
 def lag(report: SinkReport, snapshot: Snapshot) -> int | None:
     """The number of offsets that commits count and a target's token does not; None if one of both is not known."""
-    live, tail = snapshot.publication.views.get(report.view), snapshot.tails.get(report.source)
+    live, tail = snapshot.publication.views.get(report.root or report.view), snapshot.tails.get(report.source)
     if report.token is None or live is None or tail is None or tail.problem is not None:
         return None
     return distance(Position.from_json(report.token.end), tail.of(live.fingerprint).committed)
@@ -76,11 +76,13 @@ def lag(report: SinkReport, snapshot: Snapshot) -> int | None:
 
 def is_view(report: SinkReport, snapshot: Snapshot) -> bool:
     """Whether the target of a sink has the rows of its view at this snapshot."""
-    live, token = snapshot.publication.views.get(report.view), report.token
+    live, token = snapshot.publication.views.get(report.root or report.view), report.token
     if token is None or live is None or lag(report, snapshot) != 0:
         return False
-    named = token.release, token.fingerprint, token.version
-    return named == (snapshot.publication.release, live.fingerprint, live.version)
+    if (token.release, token.version) != (snapshot.publication.release, live.version):
+        return False
+    # A rollup has a fingerprint of its own, which its release decides.
+    return bool(report.root) or token.fingerprint == live.fingerprint
 
 
 def sink_states(state: Path, snapshot: Snapshot | None, *, now: datetime) -> tuple[SinkState, ...]:

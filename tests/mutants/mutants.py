@@ -46,6 +46,41 @@ def product() -> Mapping[str, str]:
 
 MUTANTS = (
     Mutant(
+        "a-slice-in-two-windows",
+        "a rollup's days may begin inside a slice of its parent, so the slice counts for one of two days that share it",
+        "    inside = _start_inside(window, slice_ // MICROSECOND, first, last)",
+        "    inside = _start_inside(window, 1, first, last)",
+        "test_what_cannot_be_rolled_up_is_refused_in_a_sentence",
+    ),
+    Mutant(
+        "rollup-unlabelled",
+        "a row of a rollup is not marked although realtime states are part of it",
+        "            alone = _rows(view, merge_states(view, [one.states for one in after]), selection)",
+        "            alone = _rows(view, merge_states(view, [one.states for one in after if view is root(view)]), selection)",
+        "test_a_row_has_the_labels_of_the_parents_rows_in_it",
+    ),
+    Mutant(
+        "rollup-elsewhere",
+        "a rollup counts hot commits that lack the states of its root, so it stands beyond the root",
+        "        live, tail = self.publication.views.get(root(view).name), self.tails.get(view.source.name)",
+        "        live, tail = self.publication.views.get(view.name), self.tails.get(view.source.name)",
+        "test_after_every_step_answers_are_those_of_the_log_at_their_position",
+    ),
+    Mutant(
+        "rollup-of-a-part",
+        "a window of a rollup stays after some of its slices have left, and counts the others alone",
+        "        parts = (*live.log_parts, replace(parts[-1], windows=(start, first_at(end))))",
+        "        parts = (*live.log_parts, replace(parts[-1], windows=(start, end)))",
+        "test_a_window_leaves_with_the_first_of_its_slices",
+    ),
+    Mutant(
+        "rollup-cut-short",
+        "a range of a rollup's windows lacks the slices of its last window",
+        "    return replace(selection, end=None if end is None else timing.slice_at(end)[1], reach=timedelta(0))",
+        "    return replace(selection, end=end, reach=timedelta(0))",
+        "test_a_range_of_windows_reads_the_slices_of_its_last_window",
+    ),
+    Mutant(
         "alias-for-import",
         "a fingerprint hashes the local name of an import instead of the imported object, so another import under the "
         "same name goes unnoticed",

@@ -32,8 +32,8 @@ from decimal import Decimal
 from typing import Annotated
 
 from tandem import (
-    Event, Scale, Source, View, approx_count_distinct, approx_quantiles, bool_or, calendar, collect_set, count, count_window,
-    first, hopping, max_by, maximum, mean, minimum, session, theta_sketch, total, tumbling, variance,
+    Event, Scale, Source, View, all_time, approx_count_distinct, approx_quantiles, bool_or, calendar, collect_set, count,
+    count_window, first, hopping, max_by, maximum, mean, minimum, rollup, session, theta_sketch, total, tumbling, variance,
 )
 
 
@@ -87,7 +87,11 @@ ever = View(
 threes = View(source=hits, keys={"ok": "ok"}, window=count_window(3), measures={"n": count(), "names": collect_set("page")})
 
 SOURCES = (hits,)
-VIEWS = (hourly, hops, visits, days, ever, threes)
+daily = rollup(hourly, window=calendar("day", zone="Europe/Berlin"))
+halves = rollup(hops, keys=("ok",), window=hopping(timedelta(hours=1), every=timedelta(minutes=30)))
+overall = rollup(daily, keys=(), window=all_time(), measures=("n", "price", "mean", "pages"))
+
+VIEWS = (hourly, hops, visits, days, ever, threes, daily, halves, overall)
 """
 IN_ORDER = ("threes",)
 PAGES = ("/a", "", 'q"u,o\r\nte', "it's", "é☃\u2028", " =1+1", "%2F&=+\\", "NULL", "null", None)
@@ -132,7 +136,7 @@ class Question:
         some = dice.choice((0.0, 0.5, 1.0))
         keys = {name: dice.choice(values[name]) for name in view.keys if dice.random() < some}
         start = end = None
-        if view.name != "ever":
+        if bind(view).placement.timing.bounded:
             drawn = sorted(NOON + timedelta(minutes=dice.randrange(-180, 180, 15)) for _ in range(2))
             start, end = [bound if dice.random() < 0.3 else None for bound in drawn]
         names = [name for name in view.measures if dice.random() < 0.7] or [*view.measures]

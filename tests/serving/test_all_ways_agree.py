@@ -45,7 +45,7 @@ from tests.serving.http.served import Asker, Served
 from tests.serving.memory.test_memory_equals_the_reader import Played
 from tests.serving.world import SOURCE, World
 
-STEPS = 167 if LONGER else 12
+STEPS = 167 if LONGER else 9
 """At each of which every view is asked: a thousand questions in the long run."""
 QUESTIONS = 8
 LAYERS: tuple[Layer, ...] = ("merged", "merged", "merged", "batch", "speed")
@@ -252,10 +252,10 @@ def test_random_questions_have_the_oracles_rows_between_commits_and_promotions(
             connection.refresh()
             at = connection.snapshot()
             caught_up(asker, at)
-            for name, view in stream.world.project.views.items():
+            for name, view in stream.world.project.every_view.items():
                 question = Question.drawn(dice, {name: view}, layers=LAYERS)
                 check(stream, at, (asker, sandbox, views), question)
-            later = replace(Question.drawn(dice, stream.world.project.views), limit=2)
+            later = replace(Question.drawn(dice, stream.world.project.every_view), limit=2)
             tail = at.pinned.snapshot.tails[SOURCE]
             every = stream.expected(later, tail.cut, tail.end)
             some = pages(asker, later, len(every))
@@ -285,7 +285,7 @@ def test_each_answer_counts_what_is_below_its_position_while_others_commit(sandb
         committing.start()
         try:
             for _ in range(STEPS):
-                question = Question.drawn(dice, stream.world.project.views)
+                question = Question.drawn(dice, stream.world.project.every_view)
                 parameters = [*question.parameters, ("limit", str(question.limit))]
                 found = asker.get(f"/views/{question.view.name}/rows", params=parameters).json()
                 selected = asker.post("/sql", json={"statement": question.sql}).json()
@@ -315,7 +315,7 @@ def test_a_spark_data_frame_has_the_oracles_rows(spark: SparkSession, tmp_path: 
         connection.refresh()
         at = connection.snapshot()
         tail = at.pinned.snapshot.tails[SOURCE]
-        for name, view in stream.world.project.views.items():
+        for name, view in stream.world.project.every_view.items():
             layers: tuple[Layer, ...] = ("merged", "batch") if in_order(view) else ("merged", "batch", "speed")
             for layer in layers:
                 collected = views_rows.to_rows(view, dataframe(spark, at, name, layer=layer).toArrow())
@@ -328,7 +328,7 @@ def test_a_spark_data_frame_has_the_oracles_rows(spark: SparkSession, tmp_path: 
                     rows = [{one: row[one] for one in question.columns} for row in collected if place(row, question) in places]
                     assert (problem := question.differ(question.picked(truth), rows)) is None, (question, problem)
         for _ in range(QUESTIONS):
-            question = replace(Question.drawn(dice, stream.world.project.views), order=())
+            question = replace(Question.drawn(dice, stream.world.project.every_view), order=())
             frame = dataframe(spark, at, question.view.name).select(*question.view.keys, "window_start", "n")
             for key, value in question.keys.items():
                 frame = frame.where(frame[key].eqNullSafe(lit(value)))

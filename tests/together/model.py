@@ -1,6 +1,6 @@
 """An executable model of answers, in plain Python: sources with chains of positions, views over them, rollups of views.
 
-An answer is a function of sets of events below positions. Here the state of a group *is* the list of its events, merging is putting
+An answer is a function of sets of events below positions. Here the state of a group *is* the list of its events, merging puts
 lists together, and every answer is computed from the lists. The model shares nothing with the platform's `views` but Event: keys,
 windows and measures are Python functions.
 
@@ -44,8 +44,8 @@ class Unplaced(Exception):
 class Chain:
     """A source: events by partition in the order of their offsets, the `cut`, and the `ends` of the micro-batches after it.
 
-    `identity` gives what duplicates have in common; without it every event counts. `lateness` is how long after the end of a window
-    an event may come before the window is final.
+    `identity` gives what duplicates have in common; without it every event counts. `lateness` is how long after the end of a
+    window an event may come before the window is final.
     """
 
     log: Mapping[Place, Sequence[Record]]
@@ -190,7 +190,7 @@ def tumbling(size: timedelta) -> Windows:
     return window
 
 
-def all_time(at: datetime | None) -> Window:  # noqa: ARG001  any time is in it
+def all_time(at: datetime | None) -> Window:
     """The one window of all time."""
     return None, None
 

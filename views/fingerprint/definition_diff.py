@@ -23,6 +23,7 @@ from tandem.views.fingerprint.fingerprint import LABELS, decoder_fingerprint, fi
 from tandem.views.fingerprint.meaning import Difference, differences
 from tandem.views.fingerprint.unread_fields import unread_fields
 from tandem.views.project.project import Project
+from tandem.views.rollup import Rollup
 from tandem.views.source.source import Source
 from tandem.views.view import View
 
@@ -124,10 +125,12 @@ def compare(published: Project, wanted: Project, computed: Fingerprints | None =
     was = {name: by_name.views.get(name, fingerprint(view)) for name, view in published.views.items()}
     renamed = continued(was, {name: fingerprint(view) for name, view in wanted.views.items()})
     views = (
-        _renamed(name, renamed[name])
+        _rollup(name, before, after)
+        if isinstance(after, Rollup) or (after is None and isinstance(before, Rollup))
+        else _renamed(name, renamed[name])
         if after is not None and renamed.get(name, name) != name
-        else _view(name, before, after, by_name.views, rebuilt)
-        for name, before, after in _pairs(published.views, wanted.views)
+        else _view(name, None if isinstance(before, Rollup) else before, after, by_name.views, rebuilt)
+        for name, before, after in _pairs(published.every_view, wanted.every_view)
     )
     return DefinitionChanges(
         sources,
@@ -190,6 +193,32 @@ def _view(name: str, before: View | None, after: View | None, fingerprints: Mapp
     unread = unread_fields(before, after) if computed == fingerprint(before) else ()
     alone = _worst(told) == "additive" and not any(isinstance(view, DatedView) for view in (before, after))
     return ViewChanges(name, "changed", told, added if alone else (), origin, unread)
+
+
+def _rollup(name: str, before: View | None, after: View | None) -> ViewChanges:
+    """The change of a rollup, for which nothing is computed: its states are those of its root."""
+    if not isinstance(after, Rollup):
+        return ViewChanges(name, *_come_or_gone("rollup", came=False))
+    of = f"view {after.parent.name!r}"
+    if before is None:
+        return ViewChanges(name, "added", (DefinitionChange(f"new rollup of {of}", "additive"),))
+    if not isinstance(before, Rollup):
+        return ViewChanges(name, "changed", (DefinitionChange(f"was a view of events, and is a rollup of {of}", "breaking"),))
+
+    def kind(each: Difference) -> Kind:
+        parents = before.parent, after.parent
+        return _worst_of_parents(*parents) if each.path == ("parent",) else _kind_in_view(each, "events")
+
+    changes = _once(DefinitionChange(each.words, kind(each)) for each in differences(view_meaning(before), view_meaning(after)))
+    return ViewChanges(name, "unchanged" if fingerprint(before) == fingerprint(after) else "changed", changes)
+
+
+def _worst_of_parents(before: View, after: View) -> Kind:
+    """The most serious kind of the changes of a rollup's parent, whose own parent may have changed."""
+    if isinstance(before, Rollup) and isinstance(after, Rollup):
+        return _worst(_rollup("", before, after).changes)
+    parts = differences(view_meaning(before), view_meaning(after))
+    return _worst(tuple(DefinitionChange(each.words, _kind_in_view(each, "events")) for each in parts))
 
 
 def _renamed(name: str, was: str) -> ViewChanges:

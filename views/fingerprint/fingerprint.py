@@ -19,6 +19,7 @@ from tandem.views.fingerprint.code_dependencies import code_of_classes, code_of_
 from tandem.views.fingerprint.event_meaning import event_meaning
 from tandem.views.fingerprint.meaning import Meaning, digest, version_of
 from tandem.views.instant import MICROSECOND, utc_text
+from tandem.views.rollup import Rollup
 from tandem.views.source.decoder import Decoder, decoder_name
 from tandem.views.source.record_filter import RecordFilter, record_filter_name, record_filter_value
 from tandem.views.source.schema_version import Version
@@ -154,6 +155,7 @@ def view_meaning(view: View) -> Meaning:
             "measures": Meaning("measures", parts=measures),
             **_keep(view),
             **_earlier(view),
+            **_parent(view),
         },
         notes={"doc": view.doc},
     )
@@ -164,6 +166,13 @@ def _keep(view: View) -> dict[str, Meaning]:
     if view.keep is None:
         return {}
     return {"keep": Meaning("keep", [view.keep // MICROSECOND, view.source.clock_skew // MICROSECOND], f"keep {view.keep}")}
+
+
+def _parent(view: View) -> dict[str, Meaning]:
+    """A part for rollups: which events count is decided by the parent's keys and measures, too."""
+    if not isinstance(view, Rollup):
+        return {}
+    return {"parent": Meaning("parent view", fingerprint(view.parent), view.parent.name)}
 
 
 def _earlier(view: View) -> dict[str, Meaning]:

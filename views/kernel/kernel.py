@@ -10,6 +10,7 @@
     partial(view, events, ranges)    -> partial              events of any ranges, in any order
     merge(view, partials)            -> partial              unites ranges, refuses overlap; associative, commutative, identity
     present(view, partial, ...)      -> answers              means from sums, estimates from sketches, windows from slices
+    roll(rollup, states)             -> states               of a rollup, from those of the view at its root
 
 No engine, no I/O, no clock. Batch, speed and serving all call these functions; nothing else computes a number of an answer.
 """
@@ -20,6 +21,7 @@ from tandem.views.kernel.late import Late, after_final, late
 from tandem.views.kernel.merge import merge, merge_states, settle
 from tandem.views.kernel.partial import Partial, partial
 from tandem.views.kernel.present import arrange, arrange_as_one, present, present_arranged
+from tandem.views.kernel.roll import partial_of, roll
 from tandem.views.source.ahead import ahead
 from tandem.views.source.prepare import Prepared, prepare
 
@@ -39,8 +41,10 @@ __all__ = [
     "merge",
     "merge_states",
     "partial",
+    "partial_of",
     "prepare",
     "present",
     "present_arranged",
+    "roll",
     "settle",
 ]

@@ -15,6 +15,7 @@ from tandem.views.oracle.counted_events import CountedRow, Rejections, counted_r
 from tandem.views.oracle.measures import MeasureInputs, meaning
 from tandem.views.oracle.terms import derived_values
 from tandem.views.oracle.windows import leaves_calendar, starts, windows
+from tandem.views.rollup import root
 from tandem.views.sql.expressions import Reason
 from tandem.views.view import View, bind
 
@@ -81,13 +82,15 @@ def grouped(view: View, events: pa.Table) -> tuple[dict[Group, list[CountedRow]]
 
 
 def _group(view: View, events: pa.Table) -> tuple[dict[Group, list[CountedRow]], Rejections]:
-    rows, rejected = counted_rows(view, events)
+    first = root(view)  # of a rollup the view that reads the events
+    rows, rejected = counted_rows(first, events)
+    places = [[*first.keys].index(name) for name in view.keys]
     keys: dict[tuple[Any, ...], list[CountedRow]] = defaultdict(list)
     for row in rows:
-        if leaves_calendar(view.window, row.at):
+        if leaves_calendar(first.window, row.at):
             rejected.append((row.number, "out_of_range"))
         else:
-            keys[row.key].append(row)
+            keys[tuple(row.key[place] for place in places)].append(row)
     groups = {(*key, *bounds): held for key, of_key in keys.items() for bounds, held in windows(view.window, of_key)}
     return groups, rejected
 

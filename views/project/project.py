@@ -24,11 +24,12 @@ import msgspec
 from tandem.views.alert import Alert
 from tandem.views.dated import Earlier, chain
 from tandem.views.decode.schema_ids import load_schemas, with_schemas
-from tandem.views.errors import TandemError
+from tandem.views.errors import DefinitionError, TandemError
 from tandem.views.project.earlier_files import EarlierFiles, earlier_files
 from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader, import_definitions
 from tandem.views.project.resolve import named_definitions
 from tandem.views.project.source_location import STORED, check_imports, explained
+from tandem.views.rollup import Rollup, over_views, root
 from tandem.views.sinks.sink import Sink
 from tandem.views.source.formats.schema_registry import FetchedSchemas
 from tandem.views.source.source import Source
@@ -51,6 +52,8 @@ _LOADING: Final = threading.RLock()
 class Project:
     """The sources, views, sinks and alerts of a project, by name and in the order of its tuples.
 
+    * `views`: those that events are folded into.
+    * `rollups`: those that unite the states of such a view; `every_view` has both.
     * `files`: tandem.toml, the Python files that the import has reached, by path within `folder`, and definitions.sql beside the
       module that it was compiled to.
     * `folder`: None for a project that was loaded from stored files.
@@ -64,6 +67,12 @@ class Project:
     revision: str = field(default="", compare=False)
     sinks: Mapping[str, Sink] = field(default_factory=dict)
     alerts: Mapping[str, Alert] = field(default_factory=dict)
+    rollups: Mapping[str, Rollup] = field(default_factory=dict)
+
+    @property
+    def every_view(self) -> Mapping[str, View]:
+        """All views that have answers, by name: the rollups after the others."""
+        return {**self.views, **self.rollups} if self.rollups else self.views
 
 
 def load(folder: Path | str) -> Project:
@@ -130,6 +139,12 @@ def with_earlier(project: Project, history: EarlierFiles) -> Project:
     if not history.views:
         return project
     views = dict(project.views)
+    for rollup in project.rollups.values():
+        if root(rollup).name in history.views:
+            raise DefinitionError(
+                f"view {rollup.name!r} unites states of view {root(rollup).name!r}, which would have several definitions; apply "
+                "that view to the whole history, without --from, or take the rollup out"
+            )
     for name, each in history.views.items():
         earlier = (Earlier(_load_stored(tuple(sorted(files.items()))).views[name], until) for files, until in each)
         views[name] = chain(views[name], tuple(earlier))
@@ -144,7 +159,7 @@ def _with_schemas(project: Project, schemas: FetchedSchemas) -> Project:
 def _with_sources(project: Project, changed: Mapping[str, Source]) -> Project:
     sources = {**project.sources, **changed}
     views = {name: replace(view, source=sources[view.source.name]) for name, view in project.views.items()}
-    return replace(project, sources=sources, views=views)
+    return replace(project, sources=sources, views=views, rollups=over_views(project.rollups.values(), views))
 
 
 def _python_files(folder: Path, prefix: str = "") -> dict[str, bytes]:
@@ -174,7 +189,8 @@ def _from_loader(loader: ProjectLoader, folder: Path | None) -> Project:
     return Project(
         folder=folder,
         sources={source.name: source for source in sources},
-        views={view.name: view for view in views},
+        views={view.name: view for view in views if not isinstance(view, Rollup)},
+        rollups={view.name: view for view in views if isinstance(view, Rollup)},
         sinks={sink.name: sink for sink in sinks},
         alerts={alert.name: alert for alert in alerts},
         files={

@@ -13,6 +13,7 @@ from tandem.views.errors import DefinitionError, listed, said_by
 from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader
 from tandem.views.project.partition_key import bind_key
 from tandem.views.project.source_location import place_of_variable
+from tandem.views.rollup import Rollup
 from tandem.views.sinks.sink import Sink
 from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.source import Source
@@ -64,9 +65,13 @@ def named_definitions(
             have = listed(variables.get(id(view.source), ""), [source.name for source in named.values()])
             raise DefinitionError(f"{place(view)}: view {name!r}: its source is not in SOURCES; sources: {have}")
         built.append(replace(view, name=name, source=named[id(view.source)]))
+    copies = dict(zip(map(id, views), built, strict=True))
+    of_views: dict[int, View] = {}
+    for view in views:
         with _placed(place(view)):
-            bind(built[-1])
-    of_views = {id(view): resolved for view, resolved in zip(views, built, strict=True)}
+            of_views[id(view)] = _over_parents(copies[id(view)], copies)
+            bind(of_views[id(view)])
+    built = [*of_views.values()]
     context = loader, modules, variables, place, of_views
     alerts = [alert for _, alert in _of_views(*context, tuple_name="ALERTS", kind=Alert)]
     sinks: dict[object, Sink] = {}
@@ -74,6 +79,16 @@ def named_definitions(
         if (other := sinks.setdefault(sink.to, sink)) is not sink:
             raise DefinitionError(f"{where}: {sink.to} is the target of sink {other.name!r}; give each sink its own")
     return list(named.values()), built, list(sinks.values()), alerts
+
+
+def _over_parents(view: View, views: Mapping[int, View]) -> View:
+    """A rollup over its parent as the project names it, whose parent in turn may be one. Raises DefinitionError."""
+    if not isinstance(view, Rollup):
+        return view
+    if id(view.parent) not in views:
+        have = listed(view.parent.name, [each.name for each in views.values() if each is not view])
+        raise DefinitionError(f"view {view.name!r}: the view that it rolls up is not in VIEWS; views: {have}")
+    return replace(view, parent=_over_parents(views[id(view.parent)], views))
 
 
 def _of_views(

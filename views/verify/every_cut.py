@@ -12,7 +12,7 @@ import pyarrow as pa
 from tandem.views import oracle
 from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.kernel.deduplicate import identity_columns
-from tandem.views.kernel.kernel import Partial, deduplicate, merge, partial, prepare, present
+from tandem.views.kernel.kernel import Partial, deduplicate, merge, partial_of, prepare, present
 from tandem.views.source.event import Event
 from tandem.views.source.offset_ranges import EMPTY
 from tandem.views.testing import answer, events_table, rows_of
@@ -82,7 +82,7 @@ def _merged(view: View, below: pa.Table, after: pa.Table) -> Partial:
 def _stored(view: View, events: pa.Table) -> Partial:
     """The states of the events, as read from a table."""
     prepared = prepare(view.source, events)
-    folded = partial(view, prepared.events, EMPTY, prepared.failed)
+    folded = partial_of(view, prepared.events, EMPTY, prepared.failed)
     return Partial(from_ipc(to_ipc(folded.states)), EMPTY, folded.rejected)
 
 

@@ -26,6 +26,9 @@ _STARTS: Final = "_window_start"
 _ENDS: Final = "_window_end"
 _FIRST_YEAR: Final = 3
 _LAST_YEAR: Final = 9997
+YEARS: Final = (_FIRST_YEAR, _LAST_YEAR)
+"""The first and last year whose times have windows."""
+
 _YEAR_START: Final = (1, 1)
 
 
@@ -71,7 +74,7 @@ class Calendar:
 
     def _slice_at(self, time: datetime) -> tuple[datetime, datetime]:
         year = min(max(time.year, _FIRST_YEAR), _LAST_YEAR)
-        starts = np.concatenate([_starts(self.unit, self.zone, near) for near in (year - 1, year, year + 1)])
+        starts = np.concatenate([window_starts(self.unit, self.zone, near) for near in (year - 1, year, year + 1)])
         place = int(np.clip(np.searchsorted(starts, microseconds(time), side="right"), 1, len(starts) - 1))
         return time_of(int(starts[place - 1])), time_of(int(starts[place]))
 
@@ -87,7 +90,7 @@ class Calendar:
         # Only years that have events, with their neighbours, so that distant years cost no more.
         there = np.unique(years[inside]) if inside.any() else np.array([1970])
         needed = np.unique(np.concatenate([there - 1, there, there + 1])).tolist()
-        starts = np.concatenate([_starts(self.unit, self.zone, year) for year in needed])
+        starts = np.concatenate([window_starts(self.unit, self.zone, year) for year in needed])
         places = np.clip(np.searchsorted(starts, times, side="right"), 1, len(starts) - 1)
         columns = [(_STARTS, starts[places - 1]), (_ENDS, starts[places])]
         for name, values in columns:
@@ -101,7 +104,7 @@ def calendar(unit: Unit, *, zone: str) -> Calendar:
 
 
 @lru_cache(maxsize=4096)
-def _starts(unit: Unit, zone: str, year: int) -> npt.NDArray[np.int64]:
+def window_starts(unit: Unit, zone: str, year: int) -> npt.NDArray[np.int64]:
     """When the windows whose first day is in the year start, in microseconds since 1970."""
     clocks = time_zone(zone)
     # Where clocks skip midnight, the window starts when they skip; where they show it twice, at the first time. Where they

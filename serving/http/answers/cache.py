@@ -172,7 +172,7 @@ class AnswerCache:
 
     def views(self, publication: int | None = None) -> Mapping[str, View]:
         """The views of the live publication, or of a past one. Raises Gone if that is not retained, ReadFailed, Unreadable."""
-        return (self.live().project if publication is None else self._reader(publication).project()).views
+        return (self.live().project if publication is None else self._reader(publication).project()).every_view
 
     def answer(self, question: Question, *, stand: str | None = None) -> CachedAnswer:
         """The answer at the pinned snapshot, or at the snapshot that `stand` names. Raises ReadFailed; Gone for the latter."""
@@ -335,7 +335,7 @@ def _stand(snapshot: Snapshot, view: View) -> str:
         publication.number,
         publication.at.isoformat(),
         publication.release,
-        publication.views[view.name].version,  # a release that is not live may be built again without a publication
+        snapshot.batch(view).version,  # a release that is not live may be built again without a publication
         snapshot.live,
         tail.cut.to_json(),
         tail.end.to_json(),

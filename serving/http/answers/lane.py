@@ -231,7 +231,7 @@ class WholeLog:
 
         False if the broker does not answer.
         """
-        snapshot, views = pinned.snapshot, pinned.project.views.values()
+        snapshot, views = pinned.snapshot, pinned.project.every_view.values()
         if not snapshot.tiled or self.clock() < self._not_before:
             return False
         try:

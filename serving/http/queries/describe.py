@@ -77,7 +77,7 @@ def state(view: View, snapshot: Snapshot, *, bound: bool) -> ViewStateDocument:
     some.
     """
     snapshot = snapshot.of(view)
-    live, tail = snapshot.publication.views[view.name], snapshot.tails[view.source.name]
+    live, tail = snapshot.batch(view), snapshot.tails[view.source.name]
     return ViewStateDocument(
         source=view.source.name,
         publication=snapshot.publication.number,

@@ -179,7 +179,7 @@ def _row(server: Server, principal: Principal, name: str, asked: Pairs, if_none_
     lane, rights = server.lane, principal.rights
     lane.snapshot()
     pinned = lane.cache.store.pinned()
-    memory, view = pinned.views.get(name), pinned.project.views.get(name)
+    memory, view = pinned.views.get(name), pinned.project.every_view.get(name)
     if memory is None or view is None or rights.bound(view) is None or memory.answers.held.layout.in_order:
         return None
     one = one_row(view, principal, key_texts(asked, nulls), given.get("window"))

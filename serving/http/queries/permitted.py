@@ -42,12 +42,12 @@ def known(project: Project, principal: Principal) -> dict[str, Source]:
 
 def read_of(project: Project, principal: Principal) -> list[View]:
     """The views that the principal may read, by whatever verb."""
-    return list(readable(project.views, principal).values()) if principal.rights.verbs & {"read", "sql"} else []
+    return list(readable(project.every_view, principal).values()) if principal.rights.verbs & {"read", "sql"} else []
 
 
 def open_to(project: Project, principal: Principal) -> dict[str, Source]:
     """The sources to which the principal may send events."""
-    views = project.views.values()
+    views = project.every_view.values()
     return {
         name: source
         for name, source in project.sources.items()

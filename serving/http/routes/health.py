@@ -53,7 +53,7 @@ def _ready(server: Server) -> bool:
         pinned = server.statements.store.pinned()
     except ReadFailed:
         return False
-    return pinned.snapshot.tiled and all(refusal(pinned.snapshot, view) is None for view in pinned.project.views.values())
+    return pinned.snapshot.tiled and all(refusal(pinned.snapshot, view) is None for view in pinned.project.every_view.values())
 
 
 @router.get("/status", openapi_extra={"x-verb": "read"}, responses=problems())

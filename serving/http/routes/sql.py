@@ -53,7 +53,7 @@ async def sql(
     if isinstance(lane, ReleaseLane):
         of_release = lane.statements
         await lane.ask(AnswerCache.live, by=str(principal))  # which polls
-    known = readable(lane.cache.store.pinned().project.views, principal)
+    known = readable(lane.cache.store.pinned().project.every_view, principal)
 
     async def ask() -> tuple[Snapshot | None, MergedRows]:
         rows = await server.statements.run(body.statement, readable=known, by=str(principal), among=of_release)

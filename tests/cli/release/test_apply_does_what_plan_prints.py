@@ -50,6 +50,11 @@ EDITS: Mapping[str, Edit] = {
     "a new view": _edit(
         "VIEWS = (", 'per_shop = View(sales, keys={"shop": "shop"}, measures={"n": count()})\nVIEWS = (per_shop, '
     ),
+    "a new view and its rollup": _edit(
+        "VIEWS = (",
+        'best = View(sales, keys={"shop": "shop"}, measures={"most": maximum("cents")})\n'
+        "best_of_all = rollup(best, keys=())\nVIEWS = (best_of_all, best, ",
+    ),
     "a changed measure": _edit('mean("cents")', 'mean("cents + 1")'),
     "a new measure": _edit('"biggest": ', '"least": total("-cents"), "biggest": '),
     "a new measure that fails for some events": _edit('"biggest": ', '"root": total("sqrt(cents)"), "biggest": '),
@@ -62,7 +67,7 @@ EDITS: Mapping[str, Edit] = {
     "a field that a view reads": _edit("cents: int\n", "cents: int\n    till: int = 3\n"),
     "the other identity": _edit('identity=("id",)', 'identity=("id", "shop")'),
 }
-IMPORTS = _edit("from datetime import datetime\n", "from datetime import datetime, timedelta\n")
+IMPORTS = _edit("from datetime import datetime\n", "from datetime import datetime, timedelta\nfrom tandem import rollup\n")
 
 
 def edited(*names: str) -> str:
@@ -222,6 +227,7 @@ def test_each_kind_of_change_is_done_as_it_was_printed(published: Shop, capsys: 
     assert folded["a new measure that fails for some events"] == {"per_hour": ["root"]}
     assert folded["a changed filter"] == {"refunds": None}
     assert folded["a comment"] == folded["a label"] == folded["a renamed view"] == folded["a removed view"] == {}
+    assert folded["a new view and its rollup"] == {"best": None}
     assert plans["a field that no view reads"]["keeps"] == {"per_hour": ["weather"], "refunds": ["weather"]}
     assert plans["a field that a view reads"]["decodes"] == ["sales"]
 

@@ -26,8 +26,9 @@ from tandem.serving.read.selection import ALWAYS, select
 from tandem.serving.read.snapshot import RealtimeTail, Snapshot
 from tandem.serving.read.snapshot_follower import HOLD_S, SnapshotFollower
 from tandem.views.arrow.arrays import from_ipc
-from tandem.views.kernel.kernel import arrange, present_arranged
+from tandem.views.kernel.kernel import arrange, present_arranged, roll
 from tandem.views.kernel.rows import ordered, to_rows
+from tandem.views.rollup import root
 from tandem.views.view import View
 from tests.samples import just
 from tests.serving.memory.test_memory_equals_the_reader import KNOWN, MORE, adopt, events
@@ -105,7 +106,7 @@ def check(world: World, connection: Connection, position: Position) -> None:
     """Memory and files answer what the kernel says of the log below the position, or below the view's own if it stands aside."""
     now = connection.snapshot()
     assert now.pinned.snapshot.tails[SOURCE].end == position
-    for name, view in world.project.views.items():
+    for name, view in world.project.every_view.items():
         at = now.view(name)
         folded = world.fold(LOG_START, stands(connection, view))
         assert at.memory is not None
@@ -113,7 +114,8 @@ def check(world: World, connection: Connection, position: Position) -> None:
         assert isinstance(filed, Value | Absent)
         assert found.rows() == filed.rows()
         assert (found.total, found.provenance) == (filed.total, filed.provenance)
-        states = from_ipc(folded.partials[world.live.views[name].fingerprint])
+        assert stands(connection, view) == stands(connection, root(view))
+        states = roll(view, from_ipc(folded.partials[world.live.views[root(view).name].fingerprint]))
         rows = ordered(view, present_arranged(view, arrange(view, states)))
         assert unlabelled(found.rows()) == unlabelled(to_rows(view, rows))
 

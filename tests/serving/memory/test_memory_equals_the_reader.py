@@ -1,6 +1,6 @@
 """Answers from memory equal the reader's, row for row, after every commit, compaction, recompute, promotion and fault."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -39,7 +39,7 @@ from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, nine_hits
 
 MORE = (
     DEFINITIONS.replace(
-        "import Event,", "import hopping, session, count_window, sliding_count_window, calendar, all_time, Event,"
+        "import Event,", "import hopping, session, count_window, sliding_count_window, calendar, all_time, rollup, Event,"
     )
     .replace(
         "VIEWS = (per_page, ever, inverse)",
@@ -53,14 +53,18 @@ lasts = View(source=hits, keys={"price": "price"}, window=sliding_count_window(2
 days = View(source=hits, keys={"page": "page"}, window=calendar("day", zone="Europe/Berlin"), measures=n)
 minutes = View(source=hits, window=tumbling(minutes=1), measures=n)
 
-VIEWS = (per_page, ever, inverse, hops, visits, pairs, lasts, days, minutes)
+thirds = rollup(hops, window=tumbling(minutes=3))
+daily = rollup(per_page, window=calendar("day", zone="Europe/Berlin"), measures=("mean", "n", "price"))
+overall = rollup(daily, keys=(), window=all_time(), measures=("n",))
+
+VIEWS = (per_page, ever, inverse, hops, visits, pairs, lasts, days, minutes, thirds, daily, overall)
 """,
     )
     .replace("from datetime import datetime\n", "from datetime import datetime, timedelta\n")
 )
 KNOWN = MORE.replace('event_time="moment"', 'event_time="moment", identity=("bytes",)')
 """Rows then say whether a duplicate may be in them; these worlds count every event all the same."""
-VIEWS = ("per_page", "ever", "inverse", "hops", "visits", "pairs", "lasts", "days", "minutes")
+VIEWS = ("per_page", "ever", "inverse", "hops", "visits", "pairs", "lasts", "days", "minutes", "thirds", "daily", "overall")
 SLICED = ("per_page", "hops", "days", "minutes")
 IN_ORDER = ("pairs", "lasts")
 ORACLES = {"per_page": oracle.per_page, "ever": oracle.ever, "inverse": oracle.inverse}
@@ -167,12 +171,12 @@ def extend(world: World, start: Position, cut: Position, release: int) -> None:
     assert Publications(world.tables).publish(derive)
 
 
-def mend(world: World, cut: Position, windows: tuple[datetime, datetime]) -> None:
+def mend(world: World, cut: Position, windows: tuple[datetime, datetime], names: Sequence[str] = SLICED) -> None:
     """Publish some windows anew, as a recompute of a range of time does."""
     world._version += 1
     folded = world.fold(LOG_START, cut)
     parts = {}
-    for name in SLICED:
+    for name in names:
         states = starting_within(from_ipc(folded.partials[world.live.views[name].fingerprint]), windows)
         parts[name] = BatchPart(world._version, write(world, name, states), cut, windows)
 
@@ -224,7 +228,7 @@ def adopt(world: World, cut: Position, release: int) -> None:
 def check(world: World, connection: Connection, oracles: Mapping[str, Any] = ORACLES) -> None:
     reader, counted = Reader(world.tables), world.values(LOG_START, world.writer.end)
     now = connection.snapshot()
-    for name in world.project.views:
+    for name in world.project.every_view:
         view, expected = now.view(name), reader.answer(name)
         assert view.memory is not None
         found = view.scan()

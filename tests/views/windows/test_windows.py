@@ -30,7 +30,7 @@ from tandem.views.windows import (
     sliding_count_window,
     tumbling,
 )
-from tandem.views.windows.calendar import _starts
+from tandem.views.windows.calendar import window_starts
 from tests.samples import SAMPLES, Sample
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -162,7 +162,9 @@ def test_an_instant_is_in_one_slice_or_near_one(window: Window, time: str, start
 
 def test_a_year_that_is_far_off_costs_no_more_than_another(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(sys.modules["tandem.views.windows.calendar"], "_starts", lambda *of: asked.append(of[2]) or _starts(*of))
+    monkeypatch.setattr(
+        sys.modules["tandem.views.windows.calendar"], "window_starts", lambda *of: asked.append(of[2]) or window_starts(*of)
+    )
     early = Source(
         topic="t", event=Sample, event_time="at", plausible=(datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
     )

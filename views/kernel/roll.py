@@ -1,0 +1,53 @@
+"""The kernel's roll: unites states of a view into those of a rollup."""
+
+from dataclasses import replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Final
+
+import pyarrow as pa
+
+from tandem.views.kernel.merge import regrouped
+from tandem.views.kernel.partial import Partial, partial
+from tandem.views.rollup import Rollup, root
+from tandem.views.source.event import Event
+from tandem.views.source.offset_ranges import Ranges
+from tandem.views.source.source import Source
+from tandem.views.view import View, state_schema
+from tandem.views.windows.placement import WINDOW_COLUMNS, Step
+
+
+class SliceOfRoot(Event):
+    """A state's slice, which a rollup's window places as a view's window places an event."""
+
+    window_start: datetime
+
+
+_SLICES: Final = Source(topic="slices", event=SliceOfRoot, event_time=WINDOW_COLUMNS[0], name="slices")
+
+
+def roll(view: View, states: pa.Table) -> pa.Table:
+    """A rollup's states, of states of its root; those of a view that reads events are its own.
+
+    Merging and rolling commute: the states of several parts may be rolled one by one and merged, or merged and rolled.
+    """
+    return regrouped(view, _step(view), states, state_schema(view)) if isinstance(view, Rollup) else states
+
+
+def partial_of(view: View, events: pa.Table, ranges: Ranges, failed: int = 0) -> Partial:
+    """The partial of a view or rollup, where nobody has the states of its root: it folds the events into these first."""
+    folded = partial(root(view), events, ranges, failed)
+    return replace(folded, states=roll(view, folded.states))
+
+
+@lru_cache(maxsize=1024)
+def _step(view: Rollup) -> Step:
+    """The step that puts slices into the rollup's windows."""
+    placement = view.window.bind(_SLICES, ())
+    fold = placement.steps.fold
+    columns = [f"{sql} AS {name}" for name, sql in placement.events.columns.items() if sql != name]
+
+    def layer(rows: str, within: str) -> str:  # noqa: ARG001  slices of all keys are placed alike
+        return f"(SELECT {', '.join(['*', *columns])} FROM {rows})"
+
+    return Step(fold.groups, fold.aggregates, fold.finish, layer, fold.prepare)

@@ -1,0 +1,173 @@
+"""A rollup: a view of another view's states, with some of its keys, longer windows and some of its measures.
+
+It reads no event and stores no state: its states are those of its *root*, the view at the end of the chain of parents, united by
+the rollup's keys and windows (`tandem.views.kernel.roll`). So it always stands at the position of its root.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, timedelta
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+
+from tandem.views.errors import DefinitionError, listed
+from tandem.views.instant import MICROSECOND, time_of
+from tandem.views.source.source import Source
+from tandem.views.time_zone import time_zone
+from tandem.views.view import BoundView, View, bind
+from tandem.views.windows import AllTime, Calendar, Hopping, Tumbling, Window
+from tandem.views.windows.calendar import YEARS, window_starts
+from tandem.views.windows.placement import Placement
+
+_LONGER: Final = {"day": ("day", "week", "month"), "week": ("week",), "month": ("month",)}
+"""The units whose windows are made of windows of a unit, on the same clocks."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rollup(View):
+    """The view that `rollup` returns: its source, filter and expressions are those of `parent`, whose states it unites."""
+
+    parent: View = field(kw_only=True)
+
+    def binding(self) -> BoundView:
+        """The view as if it read events. Raises DefinitionError if its windows are not unions of the parent's slices."""
+        bound = super().binding()
+        place = f"view {self.name!r}" if self.name else "a rollup"
+        try:
+            _check_window(self, bound.placement, bind(self.parent).placement)
+        except DefinitionError as error:
+            raise DefinitionError(f"{place}, window: {self.window} {error}") from error
+        return bound
+
+    def _parts(self) -> tuple[object, ...]:
+        return (*super()._parts(), self.parent)
+
+
+def rollup(
+    parent: View,
+    *,
+    keys: Sequence[str] | None = None,
+    window: Window | None = None,
+    measures: Sequence[str] | None = None,
+    name: str = "",
+    doc: str = "",
+) -> Rollup:
+    """Make a view that unites the states of another: `rollup(sales, keys=["city"], window=calendar("day", zone="UTC"))`.
+
+    Its rows unite those of `parent`, another view or rollup: it reads no event, and stands at the parent's own position.
+
+    * `keys`: the names of those of the parent's keys that rows differ in; all unless given.
+    * `window`: made of the parent's slices: tumbling or hopping by a multiple, calendar, all_time; the parent's own unless given.
+    * `measures`: the names of those of the parent's measures that it has; all unless given.
+
+    Raises DefinitionError for a name that the parent lacks.
+    """
+    if not isinstance(parent, View):
+        raise DefinitionError(f"rollup: {parent!r} is not a View; write rollup(sales, keys=('city',)) for a view sales")
+    chosen = _chosen("key", keys, parent.keys)
+    answers = _chosen("measure", measures, parent.measures)
+    named = {*chosen, *answers}
+    return Rollup(
+        source=parent.source,
+        keys=chosen,
+        window=parent.window if window is None else window,
+        measures=answers,
+        where=parent.where,
+        name=name,
+        doc=doc,
+        docs={part: text for part, text in parent.docs.items() if part in named},
+        units={part: text for part, text in parent.units.items() if part in named},
+        tolerances={part: tolerance for part, tolerance in parent.tolerances.items() if part in named},
+        keep=parent.keep,
+        parent=parent,
+    )
+
+
+def root(view: View) -> View:
+    """The view whose states the answers of a view are made of: of a rollup the first of its parents, else the view itself."""
+    while isinstance(view, Rollup):
+        view = view.parent
+    return view
+
+
+def ancestors(view: View) -> tuple[str, ...]:
+    """The names of a rollup's parent, the parent's parent and so on; none of a view that reads events."""
+    return (view.parent.name, *ancestors(view.parent)) if isinstance(view, Rollup) else ()
+
+
+def over_views(rollups: Iterable[Rollup], views: Mapping[str, View]) -> dict[str, Rollup]:
+    """Rollups by name over these views in place of those of the same names."""
+
+    def over(each: Rollup) -> Rollup:
+        parent = over(each.parent) if isinstance(each.parent, Rollup) else views[each.parent.name]
+        return replace(each, parent=parent, source=parent.source)
+
+    return {each.name: over(each) for each in rollups}
+
+
+def _chosen(part: str, names: Any, parents: Mapping[str, Any]) -> dict[str, Any]:
+    if names is None:
+        return dict(parents)
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise DefinitionError(f"rollup: {part}s={names!r} is not a tuple of names; {part}s of the parent: {listed('', parents)}")
+    for name in names:
+        if name not in parents:
+            raise DefinitionError(f"rollup: the parent has no {part} {name!r}; {part}s: {listed(str(name), parents)}")
+    return {name: parents[name] for name in names}
+
+
+def _check_window(view: Rollup, ours: Placement, theirs: Placement) -> None:
+    """Raise DefinitionError unless every window is a union of the parent's slices."""
+    window, parents = view.window, view.parent.window
+    of = f"view {view.parent.name!r}" if view.parent.name else "its parent"
+    for each, whose in ((window, "a rollup has"), (parents, f"{of} has {parents}, and a rollup's parent has")):
+        if not isinstance(each, AllTime | Calendar | Hopping | Tumbling):
+            raise DefinitionError(f"is not possible: {whose} windows by the clock: tumbling, hopping, calendar or all_time")
+    if isinstance(window, AllTime):
+        return
+    if isinstance(parents, AllTime):
+        raise DefinitionError(f"is not possible: {of} is of all time, so it has no slices to make windows of")
+    if isinstance(parents, Calendar):
+        if not isinstance(window, Calendar) or window.zone != parents.zone or window.unit not in _LONGER[parents.unit]:
+            units = ", ".join(f"{unit}s" for unit in _LONGER[parents.unit])
+            raise DefinitionError(
+                f"is not made of windows of {parents}, which {of} has; possible are {units} in {parents.zone}, and all_time()"
+            )
+        return
+    slice_ = theirs.timing.slice
+    assert slice_ is not None  # tumbling and hopping windows have slices
+    if isinstance(window, Calendar):
+        _check_zone(window, slice_, view.source, of)
+    elif ours.timing.slice is None or ours.timing.slice % slice_:
+        raise DefinitionError(f"has slices of {ours.timing.slice}, which is not a multiple of {slice_}, the slices of {of}")
+
+
+def _check_zone(window: Calendar, slice_: timedelta, source: Source, of: str) -> None:
+    """Raise DefinitionError for a window of the plausible years that starts inside a slice."""
+    first, last = (time.astimezone(UTC).year for time in source.plausible)
+    if source.prepare is not None:  # its rows may have any time
+        first, last = YEARS
+    if first < YEARS[0] or last > YEARS[1]:
+        raise DefinitionError(f"has windows of the years {YEARS[0]} to {YEARS[1]}, and source {source.name!r} takes more years")
+    inside = _start_inside(window, slice_ // MICROSECOND, first, last)
+    if inside is None:
+        return
+    local = time_of(inside).astimezone(time_zone(window.zone))
+    raise DefinitionError(
+        f"is not made of slices of {slice_}, which {of} has: in {local.year} the clocks of {window.zone} are "
+        f"{local.isoformat()[-6:]} from UTC when a {window.unit} begins, and that is not a multiple of {slice_}; take a shorter "
+        f"window for {of}, or another zone"
+    )
+
+
+@lru_cache(maxsize=256)
+def _start_inside(window: Calendar, us: int, first: int, last: int) -> int | None:
+    """The first start of a window of these years that is not the start of a slice, in microseconds since 1970."""
+    for year in range(first, last + 1):
+        starts = window_starts(window.unit, window.zone, year)
+        inside = np.flatnonzero(starts % us)
+        if len(inside):
+            return int(starts[inside[0]])
+    return None
