@@ -48,8 +48,9 @@ def run(
     * after a batch run over all events
     * after the speed layer was killed and restarted
 
-    Each time it also compares the tables of the project's sinks, once their tokens count the same events. These tables are in the
-    demo's folder; the demo writes to no target of the project.
+    Each time it also compares the tables and topics of the project's sinks, and the rows for which its alerts are raised, once
+    their tokens count the same events. The tables are in the demo's folder and the topics at its own broker; the demo writes to
+    no target of the project. Conditions of sinks and alerts are compared if the generator's `CONDITIONS` repeat them.
 
     The demo succeeds only if all answers agree. With --airflow the DAG `recompute` makes the batch runs. With --storage s3 the
     demo starts an S3 server on loopback and keeps all tables there.
@@ -94,7 +95,7 @@ def run(
         runs = Scheduler(stage.call.settings()) if with_airflow else None
         watcher = Watcher(stage.call.settings(), stage.call.definitions(), generator.sources)
         if once:
-            play(Play(stage, watcher, events, rate, first, record, say, runs, seam))
+            play(Play(stage, watcher, events, rate, first, record, say, runs, seam, generator.conditions))
             say("stopping all parts")
         else:
             try:
@@ -106,6 +107,7 @@ def run(
     checks = [check.to_json() for check in record.checks]
     document = {"events": events, "checks": checks, "figures": figures(record, events, time.monotonic() - start)}
     document["sinks"] = {sink: [check.to_json() for check in each] for sink, each in record.sinks.items()}
+    document["alerts"] = {alert: [check.to_json() for check in each] for alert, each in record.alerts.items()}
     if adopt:
         document["adopted"] = {"rows": seam.rows, "overlap": seam.overlap}
     if stage.cluster is not None:
@@ -113,8 +115,7 @@ def run(
             "workers_apart_by": stage.cluster.host.apart,
             "executors_killed": len(stage.cluster.killed),
         }
-    passed = all(check.passed for each in (record.checks, *record.sinks.values()) for check in each)
-    return Output(document, _sentences(document), 0 if passed else 1)
+    return Output(document, _sentences(document), 0 if all(check.passed for check in record.every()) else 1)
 
 
 def _to_try_next(tandem: str) -> str:
@@ -129,11 +130,24 @@ def _to_try_next(tandem: str) -> str:
 
 
 def _sink_line(sink: str, checks: Sequence[Mapping[str, Any]]) -> str:
-    """How the table of a sink compared at each check, with differing values."""
+    """How what a sink has stored compared at each check, with differing values."""
+    what = f"values of its {checks[-1]['target']}"
+    return f"sink {sink}: {_agreement(checks, what)}{_examples(checks)}"
+
+
+def _alert_line(alert: str, checks: Sequence[Mapping[str, Any]]) -> str:
+    """How the rows for which an alert is raised compared at each check, with differing rows."""
+    return f"alert {alert}: {_agreement(checks, 'rows')}; it is raised for {checks[-1]['raised']:,} now{_examples(checks)}"
+
+
+def _agreement(checks: Sequence[Mapping[str, Any]], what: str) -> str:
     every, differ = (sum(check[name] for check in checks) for name in ("answers", "differ"))
-    agree = f"{differ:,} of {every:,} values of its table differ" if differ else f"all {every:,} values of its table agree"
-    examples = "".join(f"\n         {example}" for check in checks for example in check["examples"])
-    return f"sink {sink}: {agree}, at {', '.join(check['name'] for check in checks)}{examples}"
+    agree = f"{differ:,} of {every:,} {what} differ" if differ else f"all {every:,} {what} agree"
+    return f"{agree}, at {', '.join(check['name'] for check in checks)}"
+
+
+def _examples(checks: Sequence[Mapping[str, Any]]) -> str:
+    return "".join(f"\n         {example}" for check in checks for example in check["examples"])
 
 
 def _sentences(document: dict[str, Any]) -> str:
@@ -148,7 +162,9 @@ def _sentences(document: dict[str, Any]) -> str:
         lines.append(f"{check['name']:<8} {agree}")
         lines += [f"         {example}" for example in check["examples"]]
     lines += [_sink_line(sink, checks) for sink, checks in document["sinks"].items()]
-    every = [*document["checks"], *(check for each in document["sinks"].values() for check in each)]
+    lines += [_alert_line(alert, checks) for alert, checks in document["alerts"].items()]
+    outputs = (*document["sinks"].values(), *document["alerts"].values())
+    every = [*document["checks"], *(check for each in outputs for check in each)]
     lines.append(f"compared {sum(check['answers'] for check in every):,} values with the expected ones")
     measured = document["figures"]
     freshness = measured["freshness_s"]

@@ -13,19 +13,22 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import quantiles
-from typing import Any
+from typing import Any, TypeVar
 
 from tandem.cli.demo import scheduler
-from tandem.cli.demo.checks import DemoCheck, Row, compare, rows_up_to, whole_tables
+from tandem.cli.demo.checks.answers import DemoCheck, Row, SinkCheck, compare
+from tandem.cli.demo.checks.stored_edges import AlertCheck, alert_document, comparable_alerts, compare_alert
+from tandem.cli.demo.checks.stored_rows import ComparedSink, Condition, comparable_sinks
 from tandem.cli.demo.lake import NO_TABLE, Seam
 from tandem.cli.demo.scheduler import Scheduler
 from tandem.cli.demo.stage import DemoChild, Stage
 from tandem.cli.demo.wait_for import wait_for
 from tandem.cli.demo.watcher import Look, Watcher
 from tandem.cli.records import expected_answers
+from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import LOG_START, Position
+from tandem.views.alert import Alert
 from tandem.views.errors import TandemError
-from tandem.views.view import View
 
 SPEED = "speed"
 # The share of the events at which each part ends, and the duration of the parts during which something must happen.
@@ -33,6 +36,7 @@ _FLOWING, _TAIL = 0.6, 0.8
 _FLOWING_S, _RESTART_S = 40.0, 10.0
 UP_S, AIRFLOW_S, _JOB_S, _CATCH_UP_S = 240.0, 1200.0, 900.0, 600.0
 _GENERATE_S = 600.0
+_T = TypeVar("_T")
 
 
 @dataclass
@@ -66,10 +70,19 @@ class SentRecord:
     """The measurements of the demo."""
 
     checks: list[DemoCheck] = field(default_factory=list)
-    sinks: dict[str, list[DemoCheck]] = field(default_factory=dict)
+    sinks: dict[str, list[SinkCheck]] = field(default_factory=dict)
+    alerts: dict[str, list[AlertCheck]] = field(default_factory=dict)
     durations: dict[str, list[float]] = field(default_factory=dict)
     freshness: Freshness = field(default_factory=Freshness)
     positions: dict[str, Any] = field(default_factory=dict)
+
+    def every(self) -> Iterator[DemoCheck]:
+        """All checks: of answers, of sinks and of alerts."""
+        yield from self.checks
+        for of_sink in self.sinks.values():
+            yield from of_sink
+        for of_alert in self.alerts.values():
+            yield from of_alert
 
     @contextmanager
     def timed(self, what: str) -> Iterator[None]:
@@ -81,7 +94,10 @@ class SentRecord:
 
 @dataclass(frozen=True)
 class Play:
-    """One run: the stage, the watcher, the number and rate of events, and the first event time."""
+    """One run: the stage, the watcher, the number and rate of events, and the first event time.
+
+    `conditions` are those of sinks and alerts in plain Python, by name, as the generator has them.
+    """
 
     stage: Stage
     watcher: Watcher
@@ -92,6 +108,7 @@ class Play:
     say: Callable[[str], None]
     scheduler: Scheduler | None = None
     seam: Seam = NO_TABLE
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
 
     def generate(self, since: int, until: int, *, at_least_s: float = 0.0) -> DemoChild:
         """Start sending the samples from `since` to `until`, at a rate at which it lasts this long."""
@@ -150,22 +167,35 @@ class Play:
         self.record.checks.append(check)
         self.record.positions[name] = look.to_json()
         self.say(f"{name}: {check.answers} answers compared with the expected ones, {_outcome(check)}")
-        for sink, (view, folder) in whole_tables(self.stage.call).items():
-            if view.name in self.watcher.views:
-                self.check_sink(name, sink, view, folder, truth)
+        call = self.stage.call
+        for sink, compared in comparable_sinks(call, self.conditions).items():
+            if compared.view.name in self.watcher.views:
+                self.check_sink(name, sink, compared, truth)
+        for alert in comparable_alerts(call.definitions().alerts, self.conditions).values():
+            if alert.view.name in self.watcher.views:
+                self.check_alert(name, alert, truth)
 
-    def check_sink(self, name: str, sink: str, view: View, folder: Path, truth: Mapping[str, Sequence[Row]]) -> None:
-        """Compare a sink's table with the same expected answers, once its token counts what these answers count."""
-        end = self.watcher.commit_end(view.source.name)
-        rows = wait_for(
-            f"the token of sink {sink} to reach {end}",
-            lambda: rows_up_to(view, folder, end),
-            seconds=_CATCH_UP_S,
-            meanwhile=self.stage.check,
-        )
-        check = compare(name, {view.name: view}, truth, {view.name: rows})
+    def check_sink(self, name: str, sink: str, compared: ComparedSink, truth: Mapping[str, Sequence[Row]]) -> None:
+        """Compare what a sink has stored with the same expected answers, once its token counts what these answers count."""
+        view, end = compared.view, self.watcher.commit_end(compared.view.source.name)
+        rows = self._wait(f"the token of sink {sink} to reach {end}", lambda: compared.read(end))
+        wanted = [row for row in truth.get(view.name, ()) if compared.meets(row)]
+        of_view = compare(name, {view.name: view}, {view.name: wanted}, {view.name: rows})
+        check = SinkCheck(**vars(of_view), target=compared.kind)
         self.record.sinks.setdefault(sink, []).append(check)
-        self.say(f"{name}: {check.answers} values in the table of sink {sink} compared with them, {_outcome(check)}")
+        self.say(f"{name}: {check.answers} values in the {compared.kind} of sink {sink} compared with them, {_outcome(check)}")
+
+    def check_alert(self, name: str, alert: Alert, truth: Mapping[str, Sequence[Row]]) -> None:
+        """Compare the rows for which an alert is raised with those that meet its condition in the same expected answers."""
+        end, tables = self.watcher.commit_end(alert.view.source.name), Tables.of(self.stage.call.settings())
+        document = self._wait(f"the token of alert {alert.name} to reach {end}", lambda: alert_document(tables, alert.name, end))
+        check = compare_alert(name, alert, self.conditions[alert.name], truth.get(alert.view.name, ()), document)
+        self.record.alerts.setdefault(alert.name, []).append(check)
+        raised = f"of which alert {alert.name} is raised for {check.raised}"
+        self.say(f"{name}: {check.answers} rows, {raised}, compared with them, {_outcome(check)}")
+
+    def _wait(self, what: str, read: Callable[[], _T | None]) -> _T:
+        return wait_for(what, read, seconds=_CATCH_UP_S, meanwhile=self.stage.check)
 
 
 def _outcome(check: DemoCheck) -> str:

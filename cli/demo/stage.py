@@ -17,7 +17,7 @@ from tandem.cli.command.exclusive_state import emptied, own_state
 from tandem.cli.command.signals import undisturbed
 from tandem.cli.demo import traces
 from tandem.cli.demo.bucket import own_bucket
-from tandem.cli.demo.checks import SINKS_FOLDER
+from tandem.cli.demo.checks.stored_rows import SINKS_FOLDER
 from tandem.cli.demo.spark_cluster import Cluster, own_cluster
 from tandem.cli.demo.wait_for import wait_for
 from tandem.cli.run import down

@@ -4,7 +4,8 @@ A project's `generator.py` defines
 
 * `SOURCE`: the source whose records it generates, or `SOURCES`: the names of several,
 * `generate(seed, n, base=...)`: samples of key, value and facts; of several sources also the source's name,
-* `Truth`: sums up the facts to the expected answers of every view.
+* `Truth`: sums up the facts to the expected answers of every view,
+* `CONDITIONS`, if it likes: for a sink or alert by name, whether a row of `Truth.manifest` meets its condition.
 
 The command sends the samples and writes the expected answers to a file: `{view: rows as query prints them, exact measures only}`.
 If the source has a key, it replaces the keys of the samples.
@@ -17,8 +18,8 @@ order.
 import inspect
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -141,11 +142,13 @@ class Generator:
     """A project's generator.py: the names of its sources, its samples, and a `Truth` without facts.
 
     The `Truth` of one source may have the parameters `topic_id` and `partitions`, the topic's id and its number of partitions.
+    `conditions` are those of sinks and alerts, by name, over expected rows.
     """
 
     sources: tuple[str, ...]
     generate: Callable[..., Iterator[Any]]
     truth: Callable[..., Truth]
+    conditions: Mapping[str, Callable[[Mapping[str, Any]], bool]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -175,7 +178,7 @@ def load(project: Path) -> Generator:
     if missing:
         raise NoGenerator(f"{file} does not define {', '.join(missing)}; a generator defines SOURCE, generate and Truth")
     sources = tuple(module.SOURCES) if several == "SOURCES" else (module.SOURCE,)
-    return Generator(sources, module.generate, module.Truth)
+    return Generator(sources, module.generate, module.Truth, getattr(module, "CONDITIONS", {}))
 
 
 def _provide_examples() -> None:

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Annotated
 
 from tandem import (
+    Alert,
     Event,
     Scale,
     Sink,
@@ -16,6 +17,7 @@ from tandem import (
     count,
     csv,
     delta_table,
+    kafka_topic,
     maximum,
     mean,
     total,
@@ -117,7 +119,10 @@ depot_parcels = View(
 parcels = View(source=deliveries, window=all_time(), measures={"parcels": count(), "grams": total("grams")})
 
 sales_lake = Sink(city_sales, to=delta_table("lake/city_sales"))
+calm_hours = Sink(city_sales, to=kafka_topic("calm-hours"), where="orders < 100")
+busy_city = Alert(city_sales, when="orders >= 300", text="{city}: {orders} orders, {revenue:,} in the hour from {window_start}")
 
 SOURCES = (requests, orders, deliveries)
 VIEWS = (page_traffic, traffic, city_sales, sales, depot_parcels, parcels)
-SINKS = (sales_lake,)
+SINKS = (sales_lake, calm_hours)
+ALERTS = (busy_city,)

@@ -8,7 +8,7 @@ are compared with, so it imports nothing of the platform and has exact measures 
 import json
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any, NamedTuple
@@ -148,6 +148,12 @@ BREAKS: dict[str, tuple[Callable[[bytes], bytes], ...]] = {
     ),
 }
 _KINDS = 8
+
+CONDITIONS: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+    "calm_hours": lambda row: row["orders"] < 100,
+    "busy_city": lambda row: row["orders"] >= 300,
+}
+"""Which expected rows the sink and the alert of these names have."""
 
 
 def generate(seed: int, n: int, *, base: datetime, per_second: float = 20.0, duplicates: float = 0.0) -> Iterator[Sample]:

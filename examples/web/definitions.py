@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from tandem import (
+    Alert,
     Event,
     Sink,
     Source,
@@ -12,6 +13,7 @@ from tandem import (
     approx_quantiles,
     count,
     delta_table,
+    kafka_topic,
     maximum,
     mean,
     minimum,
@@ -89,7 +91,10 @@ totals = View(
 )
 
 status_lake = Sink(status_counts, to=delta_table("lake/status_counts"))
+section_topic = Sink(section_visitors, to=kafka_topic("section-visitors"))
+slow_route = Alert(route_latency, when="slowest > 1000", text="{route}: a request took {slowest:,.0f} ms")
 
 SOURCES = (requests,)
 VIEWS = (page_traffic, section_visitors, route_latency, status_counts, user_bytes, totals)
-SINKS = (status_lake,)
+SINKS = (status_lake, section_topic)
+ALERTS = (slow_route,)

@@ -8,7 +8,7 @@ it, so it imports nothing of the platform and has exact measures only.
 import json
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any, NamedTuple
@@ -29,6 +29,9 @@ STATUSES = (200, 304, 404, 301, 500, 201, 403, 503)
 
 QUARTER = 15 * MINUTE
 RECENT = 500
+
+CONDITIONS: dict[str, Callable[[Mapping[str, Any]], bool]] = {"slow_route": lambda row: row["slowest"] > 1000}
+"""Which expected rows the alert of this name is raised for."""
 
 
 class Request(NamedTuple):

@@ -1,6 +1,8 @@
 """A sink's definition as the rows that it wants and a target; what is refused before it runs."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from tandem.infra.settings import Settings
 from tandem.serving.read.outputs import check_output
@@ -9,21 +11,35 @@ from tandem.serving.sinks.target import SinkInProject, SinkRefused, Target, Targ
 from tandem.views.errors import TandemError
 from tandem.views.project.project import Project
 from tandem.views.sinks.delta_table import SinkTable
-from tandem.views.sinks.kafka_topic import SinkTopic
+from tandem.views.sinks.kafka_topic import SinkTopic, kafka_topic
 from tandem.views.sinks.postgres_table import PostgresTable
 from tandem.views.sinks.sink import Sink, SinkTarget
 from tandem.views.sinks.webhook import SinkWebhook
 
+TRIAL_TOPICS: Final = "trial."
+"""What the names of topics begin with in a trial."""
+
 
 def sinks_of(project: Project, settings: Settings, folder: Path) -> dict[str, SinkInProject]:
-    """The sinks that run in an installation, by name; in a trial those alone whose target is a relative folder."""
+    """The sinks that run in an installation, by name.
+
+    In a trial they write into its folder, and to topics of other names at the installation's own broker; those with a target
+    elsewhere do not run.
+    """
     trial = settings.sinks.trial
     base = folder / trial if trial else folder
-    return {
-        name: SinkInProject(sink, project, settings, base)
-        for name, sink in project.sinks.items()
-        if not trial or (isinstance(sink.to, SinkTable) and sink.to.relative)
-    }
+    sinks = {name: _of_trial(sink, settings) if trial else sink for name, sink in project.sinks.items()}
+    return {name: SinkInProject(sink, project, settings, base) for name, sink in sinks.items() if sink is not None}
+
+
+def _of_trial(sink: Sink, settings: Settings) -> Sink | None:
+    """The sink as it may run in a trial; None for a target that others may read."""
+    match sink.to:
+        case SinkTable() if sink.to.relative:
+            return sink
+        case SinkTopic(topic) if not settings.kafka.bootstrap:
+            return replace(sink, to=kafka_topic(f"{TRIAL_TOPICS}{topic}"))
+    return None
 
 
 def rows_of(sink: Sink) -> RowsWanted:

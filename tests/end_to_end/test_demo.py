@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tandem.cli.demo.checks import SINKS_FOLDER
+from tandem.cli.demo.checks.stored_rows import SINKS_FOLDER
 from tests.cli.demo.terminal import frames, opened, read_to_end, sums, words
 from tests.stack import environ
 
@@ -144,10 +144,12 @@ def test_tables_in_a_bucket_agree_and_leave_neither_tables_nor_credentials_on_th
         out, _ = child.communicate(timeout=1700)
     assert child.returncode == 0, (tmp_path / "said").read_text()
     assert [check["differ"] for check in json.loads(out)["checks"]] == [0, 0, 0]
-    (sink,) = json.loads(out)["sinks"].values()
-    assert [(check["name"], check["differ"], check["answers"] > 0) for check in sink] == [
-        (name, 0, True) for name in ("tail", "batch", "restart")
-    ]
+    document = json.loads(out)
+    assert document["sinks"].keys() | document["alerts"].keys() == {"status_lake", "section_topic", "slow_route"}
+    for checks in (*document["sinks"].values(), *document["alerts"].values()):
+        assert [(check["name"], check["differ"], check["answers"] > 0) for check in checks] == [
+            (name, 0, True) for name in ("tail", "batch", "restart")
+        ]
     # The table of a sink is a folder of the demo's, wherever the project's tables are.
     files = [path for path in tmp_path.rglob("*") if path.is_file() and SINKS_FOLDER not in path.parts]
     assert [path for path in files if path.suffix == ".parquet" or "_delta_log" in path.parts] == []
@@ -178,6 +180,11 @@ def test_tables_that_end_in_the_middle_of_the_stream_are_adopted_and_agree(tmp_p
     assert child.returncode == 0, (tmp_path / "said").read_text()
     document = json.loads(out)
     assert [(check["name"], check["differ"]) for check in document["checks"]] == [("tail", 0), ("batch", 0), ("restart", 0)]
+    assert {name: [(check["target"], check["differ"]) for check in checks] for name, checks in document["sinks"].items()} == {
+        "sales_lake": [("table", 0)] * 3,
+        "calm_hours": [("topic", 0)] * 3,
+    }
+    assert [check["differ"] for check in document["alerts"]["busy_city"]] == [0, 0, 0]
     rows, overlap = document["adopted"]["rows"], document["adopted"]["overlap"]
     assert 0 < overlap < rows < 3200  # 40 % of the events; malformed ones are in no table
     positions = document["figures"]["positions"]["restart"]

@@ -1092,6 +1092,13 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "test_a_publication_that_the_target_lacks_is_a_lag_in_seconds",
     ),
     Mutant(
+        "sink-trial-at-an-outside-broker",
+        "a trial writes a sink's topic at the broker that others read",
+        "case SinkTopic(topic) if not settings.kafka.bootstrap:",
+        "case SinkTopic(topic):",
+        "test_a_trial_writes_to_topics_of_its_own_at_the_embedded_broker_alone",
+    ),
+    Mutant(
         "sink-webhook-sent-before-stored",
         "a sink posts messages of a step before it has stored them, so a process that is killed in between sends another step",
         "        self.outbox.change(lambda stored: stored.with_step(stamp.text, outgoing))\n        self.deliver()",

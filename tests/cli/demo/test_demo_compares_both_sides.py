@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tandem.cli.demo.checks import NoTruth, compare
+from tandem.cli.demo.checks.answers import NoTruth, compare
 from tandem.views.project.project import load
 
 VIEWS = load(Path(__file__).parents[3] / "examples" / "web").views
