@@ -8,7 +8,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from tandem.batch.adopt.table import HistoryTable
 from tandem.batch.runtime.session import BatchRun
 from tandem.bench import silent_duckdb
 from tandem.bench.peers.estimates import EstimateError, middle
+from tandem.infra import clock
 from tandem.infra.settings import Settings, SparkSettings
 from tandem.ledger.delta import delta_tables
 
@@ -93,7 +94,7 @@ def measure(
         state = folder / f"round-{number}"
         # As the command does: its JVM has the optimizing compiler.
         settings = Settings(state=str(state), spark=spark)
-        batch = BatchRun(settings, "bench", lambda: datetime.now(UTC), lambda _: None, environ, copies=True)
+        batch = BatchRun(settings, "bench", clock.now, lambda _: None, environ, copies=True)
         for side, took, rows in _round(batch, lake, state):
             right = right and rows == scale.rows
             if number:

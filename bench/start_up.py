@@ -1,13 +1,11 @@
-"""How long commands take that do little: `python -m tandem.bench.start_up`, without Kafka and Spark.
+"""How long commands take that do little: `tandem bench start-up`, without Kafka and Spark.
 
-Commands over a small published view take turns with `python -c pass` and with the import of the libraries that they need. It
-prints medians, their bounds, and how many times as long as these each took.
+Commands over a small published view take turns with `python -c pass` and with the import of the libraries that they need. The
+figures are medians, their bounds, and how many times as long as these each took.
 """
 
-import argparse
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -63,25 +61,26 @@ def measured(folder: Path, rounds: int) -> dict[str, EstimateError]:
     return {name: middle(some[1:]) for name, some in seconds.items()}
 
 
-def lines(found: Mapping[str, EstimateError]) -> list[str]:
+def document(times: Mapping[str, EstimateError]) -> dict[str, object]:
+    """Milliseconds of each, and the ratio to what it needs."""
+    return {
+        name: {
+            "ms": round(1000 * spent.value, 1),
+            "low_ms": round(1000 * (spent.low or 0), 1),
+            "high_ms": round(1000 * (spent.high or 0), 1),
+            **({"times_its_imports": round(spent.value / times[_NEEDED[name]].value, 2)} if name in _NEEDED else {}),
+        }
+        for name, spent in times.items()
+    }
+
+
+def lines(times: Mapping[str, EstimateError]) -> list[str]:
     """A line for each."""
-    empty = found[EMPTY].value
+    empty = times[EMPTY].value
     told = []
-    for name, one in found.items():
-        line = f"{name:<41} {1000 * one.value:6.0f} ms ({1000 * (one.low or 0):.0f} to {1000 * (one.high or 0):.0f})"
-        line += f"   {one.value / empty:5.1f} times {EMPTY}"
+    for name, spent in times.items():
+        line = f"{name:<41} {1000 * spent.value:6.0f} ms ({1000 * (spent.low or 0):.0f} to {1000 * (spent.high or 0):.0f})"
+        line += f"   {spent.value / empty:5.1f} times {EMPTY}"
         needed = _NEEDED.get(name)
-        told.append(line if needed is None else f"{line}   {one.value / found[needed].value:5.2f} times {needed}")
+        told.append(line if needed is None else f"{line}   {spent.value / times[needed].value:5.2f} times {needed}")
     return told
-
-
-def main() -> None:
-    """Print a line for each."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=9)
-    with tempfile.TemporaryDirectory() as folder:
-        print("\n".join(lines(measured(Path(folder), parser.parse_args().rounds))))
-
-
-if __name__ == "__main__":
-    main()

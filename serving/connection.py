@@ -23,9 +23,9 @@ from tandem.ledger.publish.if_promoted import IfPromoted
 from tandem.serving.changes import Changes, ChangesToken, changes
 from tandem.serving.memory.answers import Row
 from tandem.serving.memory.store import Pinned, Store
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, Failed, Outcome, ReadFailed, Value
 from tandem.serving.read.provenance import Layer
-from tandem.serving.read.reader import Reader
 from tandem.serving.read.row_filter import RowsWanted
 from tandem.serving.read.selection import ALWAYS, Between, Selection
 from tandem.serving.read.snapshot import Snapshot

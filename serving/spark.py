@@ -22,9 +22,9 @@ from tandem.ledger.publish.batch_parts import BatchPart, files_with_later, stayi
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.stored_states import by_bucket, stored
 from tandem.serving.connection import AtOneSnapshot
+from tandem.serving.read.merged_layers import refusal
 from tandem.serving.read.outcome import ReadFailed
 from tandem.serving.read.provenance import Layer
-from tandem.serving.read.reader import refusal
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.read.tabular import DIGITS, narrowed
 from tandem.views.arrow.arrays import from_ipc

@@ -31,9 +31,9 @@ from tandem.ledger.delta.delta_tables import open_table
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START, Position, lower
 from tandem.ledger.publish.if_promoted import IfPromoted
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import ReadFailed
 from tandem.serving.read.provenance import Layer
-from tandem.serving.read.reader import Reader
 from tandem.serving.read.selection import BadSelection
 from tandem.serving.read.snapshot import provenance_of
 from tandem.serving.read.snapshot_follower import live_at

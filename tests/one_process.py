@@ -28,10 +28,11 @@ from tandem.infra import kafka
 from tandem.infra.kafka import Address, Record, Topic, broker
 from tandem.infra.kafka.bulk_reader import LogMoved, ReadRecords
 from tandem.infra.spark.header_texts import with_texts
-from tandem.ledger.delta import delta_tables, leases
+from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.leases import Owner
 from tandem.ledger.delta.location import Location
+from tandem.ledger.delta.one_writer import leases
+from tandem.ledger.delta.one_writer.leases import Owner
 from tandem.ledger.log.positions import Position
 from tandem.speed.source import record_frames
 from tandem.speed.source.query import Query

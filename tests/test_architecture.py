@@ -120,7 +120,7 @@ def test_one_constructor_creates_tables_from_settings() -> None:
 
 FILES_OF_THEIR_OWN = {
     "ledger/delta/addresses.py": "the root of the tables as an absolute path",
-    "ledger/delta/locks.py": "files whose locks the operating system keeps",
+    "ledger/delta/one_writer/locks.py": "files whose locks the operating system keeps",
     "ledger/hot/report.py": "a file of the state folder, the process id",
     "ledger/log/manifest.py": "an export, a folder of the user's",
     "batch/adopt/adopt.py": "the folder of a table of the user's",

@@ -9,7 +9,7 @@ from tandem.batch.recompute.build import Built, NewVersion
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.counts import NOTHING, Counts, plus
 from tandem.ledger.publish.audits import Audit, AuditFigures, Obstacle
-from tandem.ledger.publish.labels import counted_by_one, repaired
+from tandem.ledger.publish.label_counts import counted_by_one, repaired
 from tandem.views.errors import TandemError
 from tandem.views.verify.cause import cause
 from tandem.views.verify.compare import Example, MeasureDifference, tolerance

@@ -30,7 +30,7 @@ from tandem.ledger.log.gaps import Gap, Gaps, refuse_unaccepted, touching
 from tandem.ledger.log.positions import LOG_START, Position, distance
 from tandem.ledger.publish.audits import Obstacle
 from tandem.ledger.publish.batch_parts import BatchPart, Windows, damage
-from tandem.ledger.publish.labels import Labels, labels_below, repaired
+from tandem.ledger.publish.label_counts import Labels, labels_below, repaired
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.rates import RunRates
 from tandem.ledger.publish.releases import Release

@@ -1,7 +1,7 @@
 """Commit files that tasks wrote to a Delta table: one conditional commit, looked up after an error.
 
 On an object store the writer of a table claims it before its tasks write files, and each commit carries the writer's token
-(ledger/delta/fence.py).
+(ledger/delta/one_writer/fence.py).
 """
 
 from collections.abc import Iterable
@@ -10,10 +10,11 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from tandem.batch.runtime.parquet_writer import Written
-from tandem.ledger.delta import delta_tables, fence, retries
+from tandem.ledger.delta import delta_tables, retries
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Conflict, Unwritable, Vanished
-from tandem.ledger.delta.fence import HeldLease
+from tandem.ledger.delta.one_writer import fence
+from tandem.ledger.delta.one_writer.fence import HeldLease
 
 
 def make_table(

@@ -4,7 +4,6 @@ A file that no commit names is never read: killed and repeated tasks leave such 
 """
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
+from tandem.infra import clock
 from tandem.infra.storage.storage import Upload
 from tandem.ledger.delta.location import Location
 from tandem.views.instant import FIRST, LAST
@@ -143,7 +143,7 @@ class TableFile:
             for name, both in self._bounds.items()
             if name not in self._unbounded and not (isinstance(both[0], str) and max(map(len, both)) > _SHORT)
         }
-        milliseconds = time.time_ns() // 1_000_000  # also reports errors of the file system
+        milliseconds = int(clock.now().timestamp() * 1000)  # also reports errors of the file system
         self.written = Written(self._path, size, self._rows, bounds, self.partition_values, milliseconds)
 
 

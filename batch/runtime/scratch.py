@@ -5,16 +5,16 @@ parts of earlier holders and its own. So a holder that lost its lease, and goes 
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
 
+from tandem.infra import clock
 from tandem.infra.storage.local import Local
 from tandem.infra.storage.storage import Storage
 from tandem.ledger.delta import delta_tables, retries, vacuum
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.fence import Unclaimed
 from tandem.ledger.delta.location import Location
+from tandem.ledger.delta.one_writer.fence import Unclaimed
 from tandem.ledger.delta.vacuum import Freed
 from tandem.ledger.log.archive_runs import APP_ID
 
@@ -88,7 +88,7 @@ def empty(tables: Tables, address: str, files: int) -> bool:
         lease = tables.lease(address)
         handle = retries.claim(handle, lease)
         active = list(delta_tables.files(handle))
-        at = datetime.now(UTC)
+        at = clock.now()
         delta_tables.conditional_exchange(handle, active, [], at=at, lease=lease, transactions={APP_ID: 0})
         vacuum.checkpoint(delta_tables.refresh(handle))
     elif not files:

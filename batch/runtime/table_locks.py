@@ -13,9 +13,9 @@ from datetime import datetime
 from pathlib import Path
 
 from tandem.infra.settings import Settings
-from tandem.ledger.delta import leases, locks
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.leases import Lease, Owner
+from tandem.ledger.delta.one_writer import leases, locks
+from tandem.ledger.delta.one_writer.leases import Lease, Owner
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.fetch_checks import Unclosed
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.audits import AuditFigures
-from tandem.ledger.publish.labels import counted_by_one
+from tandem.ledger.publish.label_counts import counted_by_one
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.realtime.commit_files import paths_by_span

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
@@ -24,6 +23,7 @@ from tandem.batch.runtime.session import BatchRun
 from tandem.bench import silent_duckdb
 from tandem.bench.growth import archived_history
 from tandem.bench.process_tree import Sampler
+from tandem.infra import clock
 from tandem.infra.settings import Settings, SparkSettings
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.publish import adoption
@@ -147,7 +147,7 @@ def measure(
         for number, size in enumerate(sizes):
             say(f"{axis}: {size.events:,} events, {size.views} views, {size.keys:,} keys")
             state = folder / f"{axis}-{number}"
-            batch = BatchRun(Settings(state=str(state), spark=spark), "bench", lambda: datetime.now(UTC), lambda _: None, environ)
+            batch = BatchRun(Settings(state=str(state), spark=spark), "bench", clock.now, lambda _: None, environ)
             yield replace(_recomputed(batch, state / "project", size, scale.repeat, cores), axis=axis)
 
 

@@ -17,8 +17,8 @@ from tandem.bench.peers.provided import script
 from tandem.infra import kafka
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tandem.views.errors import TandemError
 
 VIEW: Final = "pages"

@@ -16,8 +16,8 @@ from tandem.infra import kafka
 from tandem.infra.settings import KafkaSettings, Settings
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tandem.views.errors import TandemError
 
 TOPIC: Final = "scale-keys"

@@ -1,7 +1,7 @@
 """`tandem query`: one view's answer, merged from the batch layer and the speed layer."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow.compute as pc
@@ -14,11 +14,12 @@ from tandem.cli.command.drift import working_tree_drift
 from tandem.cli.command.options import ReleaseOption, release_of
 from tandem.cli.command.text_tables import listing
 from tandem.cli.command.uncounted import WITHIN_S, LogAsked, Within, ends_now, wait_until_counted, warning
+from tandem.infra import clock
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import distance
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, Value, given
 from tandem.serving.read.provenance import Layer, age, written
-from tandem.serving.read.reader import Reader
 from tandem.serving.read.selection import BadSelection, last, parse_between, parse_keys, parse_span, parse_time
 from tandem.serving.read.snapshot_follower import live_at
 from tandem.serving.read.window_zone import clocks, rows_in, rows_with_local, table_in, zone_name
@@ -129,10 +130,10 @@ def run(
         reader.refresh()
     drift = working_tree_drift(call, reader)
     if last_ is not None:
-        between, one = last(reader.view(view), parse_span(last_), now=datetime.now(UTC)), True
+        between, one = last(reader.view(view), parse_span(last_), now=clock.now()), True
     keys = parse_keys(reader.view(view), key or [])
     answer = given(reader.answer(view, keys=keys, between=between, one=one, layer=counted, limit=None if choice.order else limit))
-    now = datetime.now(UTC)
+    now = clock.now()
     if asked is not None and (told := warning(settings, reader.snapshot(), asked.ends(), now=now)) is not None:
         call.say(f"tandem: {told}")
     table, rows = choice.of(answer)

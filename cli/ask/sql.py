@@ -2,7 +2,6 @@
 
 import secrets
 import sys
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -12,6 +11,7 @@ from tandem.cli.ask.sql_output import row_output
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.options import ReleaseOption, release_of
 from tandem.cli.command.uncounted import LogAsked, warning
+from tandem.infra import clock
 from tandem.ledger.delta.addresses import Tables
 from tandem.serving.memory.store import Store
 from tandem.serving.sql.limits import MIB, StatementLimits
@@ -62,7 +62,7 @@ def run(
         found = ask(sandbox, views, sys.stdin.read() if statement is None else statement)
     sources = {views.views()[name].source.name for name in found.provenance}
     ends = {source: end for source, end in log.ends().items() if source in sources}
-    now = datetime.now(UTC)
+    now = clock.now()
     if (told := warning(settings, views.store.pinned().snapshot, ends, now=now)) is not None:
         call.say(f"tandem: {told}")
     return output(call, row_output(found, now), how, out)

@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ from prompt_toolkit.history import FileHistory
 from tandem.cli.ask.row_output import Format, bytes_in
 from tandem.cli.ask.sql_output import row_output
 from tandem.cli.command.text_tables import console
+from tandem.infra import clock
 from tandem.serving.sql.merged_views import MergedViews, ask, table_schema
 from tandem.serving.sql.sandbox import Sandbox
 from tandem.serving.sql.sketch_functions import SIGNATURES
@@ -89,7 +89,7 @@ def converse(read: Callable[[], str], sandbox: Sandbox, views: MergedViews, how:
                     out.print("\n".join(_told(command, argument.strip(), views)), markup=False, highlight=False)
             elif text.strip("; \n"):
                 views.refresh()
-                rows = row_output(ask(sandbox, views, text), datetime.now(UTC))
+                rows = row_output(ask(sandbox, views, text), clock.now())
                 printed = rows.shown() if how == "table" else bytes_in(rows, how).decode().removesuffix("\n")
                 out.print(printed, markup=False, highlight=False)
         except KeyboardInterrupt:

@@ -1,13 +1,13 @@
 """`tandem maintain`: compact the tables, delete what no retained publication uses, and report the freed space."""
 
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 
 from tandem.batch.maintain import maintain
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.command_log import run_log
 from tandem.cli.command.text_tables import aligned
+from tandem.infra import clock
 from tandem.ledger.log.erasures import Erasure
 from tandem.views.counted import counted
 from tandem.views.instant import utc_text
@@ -21,7 +21,7 @@ def run(call: Call) -> Output:
     """
     settings = call.settings()
     with run_log(call, settings, "maintain") as say:
-        done = maintain.run(settings, now=lambda: datetime.now(UTC), say=say)
+        done = maintain.run(settings, now=clock.now, say=say)
     rows = [
         {
             "table": one.table,

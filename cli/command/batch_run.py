@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 
 from tandem.batch.runtime.session import BatchRun
 from tandem.cli.command.actor import who
@@ -10,6 +9,7 @@ from tandem.cli.command.call import Call
 from tandem.cli.command.command_log import run_log
 from tandem.cli.command.interruption import ending_children
 from tandem.cli.command.progress import progress
+from tandem.infra import clock
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish.publications import Publication, Publications
@@ -30,7 +30,7 @@ def batch_run(call: Call, command: str, *, copies: bool = False) -> Iterator[Bat
         batch = BatchRun(
             settings,
             who(call, command),
-            now=lambda: datetime.now(UTC),
+            now=clock.now,
             say=say,
             environ=call.environ,
             debug=call.debug,

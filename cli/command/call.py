@@ -10,11 +10,11 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tandem.cli.command.typed_command import TypedCommand, program
+from tandem.infra import clock
 from tandem.infra import settings as settings_of_project
 from tandem.infra.folders import EXAMPLES
 from tandem.infra.settings import Settings
@@ -92,9 +92,7 @@ class Call:
         from tandem.ledger.delta.addresses import Tables  # noqa: PLC0415
 
         settings = self.settings()
-        return resolve_starts(
-            project, Tables.of(settings), lambda: kafka.connect(broker.address(settings)), now=datetime.now(UTC)
-        )
+        return resolve_starts(project, Tables.of(settings), lambda: kafka.connect(broker.address(settings)), now=clock.now())
 
     def say(self, text: str) -> None:
         """Print one line of progress on stderr."""

@@ -3,24 +3,20 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 
 from structlog.typing import FilteringBoundLogger
 
 from tandem.cli.command.call import AlreadyLogged, Call
 from tandem.cli.command.error_sentence import worded
+from tandem.infra import clock
 from tandem.infra.logs import telling
 from tandem.infra.settings import Settings
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 @contextmanager
 def part_log(call: Call, settings: Settings, part: str) -> Iterator[FilteringBoundLogger]:
     """The logger of a process that runs until it is stopped. An error that ends it is its last event, and raised as Told."""
-    log = telling.of_part(settings, part, now=_now)
+    log = telling.of_part(settings, part, now=clock.now)
     log.info("began", pid=os.getpid())
     try:
         yield log
@@ -34,7 +30,7 @@ def part_log(call: Call, settings: Settings, part: str) -> Iterator[FilteringBou
 @contextmanager
 def run_log(call: Call, settings: Settings, part: str) -> Iterator[Callable[[str], None]]:
     """Reports the progress of a command: to the user on stderr, and to the project's logs."""
-    log = telling.filed(settings, part, now=_now).bind(run=f"{part}-{os.getpid()}")
+    log = telling.filed(settings, part, now=clock.now).bind(run=f"{part}-{os.getpid()}")
 
     def say(text: str) -> None:
         call.say(text)

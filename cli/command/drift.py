@@ -8,7 +8,7 @@ from tandem.cli.command.call import Call
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
-from tandem.serving.read.reader import Reader
+from tandem.serving.read.merged_layers import Reader
 from tandem.views.errors import DefinitionError, TandemError
 from tandem.views.fingerprint.definition_diff import DefinitionChanges, Fingerprints, Status, compare
 from tandem.views.fingerprint.from_time import from_time

@@ -5,7 +5,6 @@ stages. Spark counts a task's records when the task ends, and every 10 s before 
 """
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from pyspark.sql import SparkSession
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tandem.cli.command.call import Call
+from tandem.infra import clock
 from tandem.infra.spark.errors import SPARK_ERRORS
 from tandem.views.counted import counted, remaining_time, share
 
@@ -80,7 +80,7 @@ def tasks(session: SparkSession) -> Tasks:
 
 
 def _seconds_since(milliseconds: int) -> float:
-    return max(0.0, time.time() - milliseconds / 1000)
+    return max(0.0, clock.now().timestamp() - milliseconds / 1000)
 
 
 def _bar(call: Call, look: Callable[[], Tasks], ended: Event) -> None:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, wait
-from datetime import UTC, datetime
+from datetime import datetime
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from tandem.cli.command.call import UNHEALTHY, Call, Output
+from tandem.infra import clock
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import Position
@@ -114,5 +115,5 @@ def ends_now(settings: Settings, source: Source) -> Mapping[str, Position]:
 
 
 def _standing_still(settings: Settings) -> list[str]:
-    states = part_states(settings, now=datetime.now(UTC))
+    states = part_states(settings, now=clock.now())
     return [one.sentence for one in states if one.red and one.part in NEEDED]

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 import typer
@@ -17,6 +16,7 @@ from tandem.cli.demo.scheduler import Scheduler
 from tandem.cli.demo.stage import staged
 from tandem.cli.demo.watcher import Watcher
 from tandem.cli.log import generate
+from tandem.infra import clock
 from tandem.views.errors import TandemError
 
 
@@ -82,7 +82,7 @@ def run(
 
     call = replace(call, environ={**call.environ, **scheduler.ENVIRON}) if with_airflow else call
     with interrupted(), staged(call, s3=storage == "s3", cluster=cluster) as stage:
-        record, first, seam = SentRecord(), base(datetime.now(UTC)), lake.NO_TABLE
+        record, first, seam = SentRecord(), base(clock.now()), lake.NO_TABLE
         if stage.cluster is not None:
             say(f"Spark's workers are set apart by: {stage.cluster.host.apart}")
         if adopt:

@@ -6,7 +6,7 @@ starts the speed layer.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from inspect import signature
 from itertools import islice
 from typing import Any, Final
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from tandem.cli.demo.stage import Stage
 from tandem.cli.log import generate
 from tandem.cli.log.generate import Generator
+from tandem.infra import clock
 from tandem.views.decode import decode
 from tandem.views.decode.sample_records import as_records
 from tandem.views.errors import TandemError
@@ -72,7 +73,7 @@ def adopt(stage: Stage, generator: Generator, events: int, base: datetime, say: 
 
 def _write(source: Source, values: list[bytes], file: Any) -> None:
     """The events of these values as a table of their fields, in the same order."""
-    records = as_records(source, values, topic_id=source.topics[0], offsets=range(len(values)), at=datetime.now(UTC))
+    records = as_records(source, values, topic_id=source.topics[0], offsets=range(len(values)), at=clock.now())
     fields = event_fields(source.event)
     events = decode(source, records).events.select([field.name for field in fields])
     pq.write_table(events.rename_columns([field.key for field in fields]), file, row_group_size=max(events.num_rows, 1))

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Final
 
 from tandem.cli.demo.layered_values import sum_measures, time_text
 from tandem.cli.demo.watcher import Look, Watcher
 from tandem.cli.records.record_keys import SourceSample
+from tandem.infra import clock
 from tandem.ledger.log.positions import Position
 from tandem.views.decode import decode
 from tandem.views.decode.sample_records import as_records
@@ -104,6 +104,6 @@ def _counts(view: View) -> Iterator[str]:
 
 def _rows(view: View, sample: SourceSample) -> list[dict[str, Any]]:
     key, value, _, _ = sample
-    records = as_records(view.source, [value], topic_id="demo", offsets=[0], at=datetime.now(UTC), keys=[key])
+    records = as_records(view.source, [value], topic_id="demo", offsets=[0], at=clock.now(), keys=[key])
     prepared = prepare(view.source, decode(view.source, records).events)
     return to_rows(view, present(view, partial(view, prepared.events, EMPTY, prepared.failed)))

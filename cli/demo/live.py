@@ -3,7 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from rich.console import Console
@@ -17,6 +17,7 @@ from tandem.cli.demo.stage import DemoChild, Stage
 from tandem.cli.demo.watcher import Watcher
 from tandem.cli.log import generate
 from tandem.cli.log.generate import Generator
+from tandem.infra import clock
 
 _TICK_S = 0.5
 _PAUSE_S = 20.0
@@ -32,7 +33,7 @@ def show(stage: Stage, watcher: Watcher, console: Console, rate: float, *, gener
 
     With a scheduler, the scheduler runs the batches.
     """
-    base = (datetime.now(UTC) - _BACK).replace(minute=0, second=0, microsecond=0)
+    base = (clock.now() - _BACK).replace(minute=0, second=0, microsecond=0)
     stage.start("generate", f"--rate={rate}", f"--base={base.isoformat()}")
     activities = _batches(stage, watcher.anything, rate) if runs is None else _scheduled(runs)
     late, names = _late_event(watcher, generator, base), screen_views(watcher.views)

@@ -15,7 +15,6 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any, TypeVar
 
-from tandem.cli.demo import scheduler
 from tandem.cli.demo.checks.answers import DemoCheck, Row, SinkCheck, compare
 from tandem.cli.demo.checks.stored_edges import AlertCheck, alert_document, comparable_alerts, compare_alert
 from tandem.cli.demo.checks.stored_rows import ComparedSink, Condition, comparable_sinks
@@ -25,6 +24,7 @@ from tandem.cli.demo.stage import DemoChild, Stage
 from tandem.cli.demo.wait_for import wait_for
 from tandem.cli.demo.watcher import Look, Watcher
 from tandem.cli.records import expected_answers
+from tandem.infra import clock
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.views.alert import Alert
@@ -125,7 +125,7 @@ class Play:
         """Archive, then recompute; with Airflow, wait for a run of the DAG that begins after this call."""
         if self.scheduler is not None:
             with self.record.timed("airflow"):
-                since, runs = scheduler.now(), self.scheduler
+                since, runs = clock.now(), self.scheduler
                 run = wait_for(
                     "Airflow to recompute", lambda: runs.published(since), seconds=_JOB_S, meanwhile=self.sample_and_check
                 )

@@ -1,7 +1,7 @@
 """The demo's batch runs by Airflow: its scheduler starts `recompute` every minute, and the demo waits for a run."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 from tandem.infra.airflow import local_airflow
@@ -59,8 +59,3 @@ class Scheduler:
 
     def _logs(self) -> str:
         return str(local_airflow.home(self.settings) / "logs")
-
-
-def now() -> datetime:
-    """The clock to compare with the times of Airflow's runs: both are this machine's."""
-    return datetime.now(UTC)

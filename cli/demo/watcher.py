@@ -2,19 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from tandem.cli.records.record_keys import SourceSample, keyed
-from tandem.infra import kafka
+from tandem.infra import clock, kafka
 from tandem.infra.kafka import broker
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import Position, distance
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, Value, given
 from tandem.serving.read.provenance import Layer, age
-from tandem.serving.read.reader import Reader
 from tandem.serving.read.snapshot import RealtimeTail, Snapshot
 from tandem.views.project.project import Project
 
@@ -90,7 +90,7 @@ class Watcher:
         if len(tails) < len(self.sources):
             return None
         return Look(
-            at=datetime.now(UTC),
+            at=clock.now(),
             log_end=self.log_end(),
             archived=_together(ArchiveLedger(self._tables, name).archived() for name in self.sources),
             cut=_together(tail.cut for tail in tails),

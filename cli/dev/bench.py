@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,6 +11,7 @@ import typer
 from rich.console import Group
 
 from tandem.bench import adopt as adopting
+from tandem.bench import start_up
 from tandem.bench.commands import BenchProject, cores
 from tandem.bench.decode import measuring as decoding
 from tandem.bench.growth import measuring as growing_history
@@ -36,7 +36,7 @@ from tandem.cli.command.call import Call, Output
 from tandem.cli.command.exclusive_state import emptied, own_state
 from tandem.cli.command.signals import interrupted
 from tandem.cli.dev.bench_cluster import on_cluster
-from tandem.infra import kafka
+from tandem.infra import clock, kafka
 from tandem.infra.kafka import broker
 from tandem.infra.process import background
 from tandem.infra.settings import Settings
@@ -48,7 +48,7 @@ _MEMORY = "2g"
 def run(
     call: Call,
     what: Annotated[
-        Literal["peers", "sinks", "adopt", "decode", "growth", "scale", "serving", "soak"],
+        Literal["peers", "sinks", "adopt", "decode", "growth", "scale", "serving", "soak", "start-up"],
         typer.Argument(
             help="The benchmark. peers: Tandem, Kafka Streams, Flink SQL, Pathway and Structured Streaming on one topic; DuckDB, "
             "Polars, chdb and Spark SQL on its files. sinks: a topic that Tandem, Kafka Streams and Flink SQL keep equal to "
@@ -56,7 +56,7 @@ def run(
             "decode: each format, events a second. "
             "growth: recomputes of more events, views and keys. "
             "scale: executors and keys. serving: questions in process and over HTTP, and DuckDB over the same files. "
-            "soak: a server under steady load."
+            "soak: a server under steady load. start-up: commands that do little."
         ),
     ] = "peers",
     *,
@@ -109,7 +109,7 @@ def run(
         return _soak(call, minutes or (1.0 if quick else 5.0))
     if what == "scale":
         return _scale(call, minutes or (12.0 if quick else 45.0), quick=quick)
-    return {"adopt": _adopt, "growth": _growth, "serving": _serving}[what](call, quick=quick)
+    return {"adopt": _adopt, "growth": _growth, "serving": _serving, "start-up": _start_up}[what](call, quick=quick)
 
 
 def _decode(beside: Path | None, *, quick: bool) -> Output:
@@ -172,6 +172,13 @@ def _serving(call: Call, *, quick: bool) -> Output:
     return Output(told, Group(*asked.tables(found, growth, looked_up)), 0 if asked.agree(found) else 1)
 
 
+def _start_up(call: Call, *, quick: bool) -> Output:
+    state = own_state(call.environ, "bench", "start-up")
+    with interrupted(), emptied(state, before=lambda: None):
+        times = start_up.measured(state, 3 if quick else 9)
+    return Output(start_up.document(times), Group(*start_up.lines(times)))
+
+
 def _soak(call: Call, minutes: float) -> Output:
     state = own_state(call.environ, "bench", "soak")
     with interrupted(), emptied(state, before=lambda: None):
@@ -203,7 +210,7 @@ def _peers(
         broker_process = background.running(state / "kafka", broker.NAME)
         assert broker_process is not None
         resources = Resources(cores=cores(), memory=_MEMORY)
-        arena = peers.Arena(state, connection, broker_process.pid, resources, provided, call.say, datetime.now(UTC))
+        arena = peers.Arena(state, connection, broker_process.pid, resources, provided, call.say, clock.now())
         machine = peers.machine(arena)
         contestants = compared.described(parts, resources)
         for run in compare(arena, scale):

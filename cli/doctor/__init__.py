@@ -1,7 +1,6 @@
 """`tandem doctor`: check the machine and the project, and explain how to fix each problem."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from rich.table import Table
@@ -11,6 +10,7 @@ from tandem.cli.command.call import Call, Output
 from tandem.cli.doctor import disk, leases, log, machine, polling, sinks, state, tables
 from tandem.cli.doctor.check import Check, Finding, unknown
 from tandem.cli.doctor.subject import Subject
+from tandem.infra import clock
 from tandem.views.errors import TandemError
 
 CHECKS: Final[tuple[Check, ...]] = (
@@ -41,7 +41,7 @@ def run(call: Call) -> Output:
 
     The command changes nothing and starts neither Spark nor a broker.
     """
-    found = list(examine(Subject(call, datetime.now(UTC))))
+    found = list(examine(Subject(call, clock.now())))
     healthy = all(finding.outcome != "fail" for _, finding in found)
     return Output({"ok": healthy, "checks": [_document(*each) for each in found]}, _shown(found), 0 if healthy else 1)
 

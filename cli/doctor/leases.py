@@ -6,7 +6,7 @@ from typing import Final
 
 from tandem.cli.doctor.check import Check, FailedCheck, Finding, ok
 from tandem.cli.doctor.subject import Subject
-from tandem.ledger.delta import leases
+from tandem.ledger.delta.one_writer import leases
 
 UNREADABLE: Final = FailedCheck("fail", "a lease of tables on an object store cannot be read", "see `tables`")
 

@@ -6,7 +6,7 @@ from typing import Final
 from tandem.cli.doctor.check import Check, FailedCheck, Finding, ok
 from tandem.cli.doctor.subject import Subject
 from tandem.ledger.publish.publications import Publications
-from tandem.serving.read.reader import Reader
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.sinks.definition import sinks_of
 from tandem.serving.status.sinks import sink_states
 from tandem.views.counted import counted

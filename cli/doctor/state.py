@@ -9,14 +9,14 @@ from tandem.batch.runtime.scratch import FOLDER
 from tandem.cli.doctor.check import Check, FailedCheck, Finding, ok, unless
 from tandem.cli.doctor.subject import Subject
 from tandem.infra.process import background
-from tandem.ledger.delta import locks
+from tandem.ledger.delta.one_writer import locks
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.publish.diffs import ReleaseDiffs
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import Followed, StandingReleases
-from tandem.serving.read.reader import Reader
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.status.part_signs import part_states
 from tandem.serving.status.rejected_tails import archive_tail, tail_of_rejects
 from tandem.speed.process import checkpoints

@@ -8,7 +8,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from typing import Final
@@ -16,7 +15,7 @@ from typing import Final
 from tandem.cli.log.sending import RecordSending, say_rejects
 from tandem.cli.records.file_values import FORCED, FileValues, file_values
 from tandem.cli.records.folder_files import visible_files
-from tandem.infra import kafka
+from tandem.infra import clock, kafka
 from tandem.ledger.log.fed_files import FedFile, FedFiles
 from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.views.counted import counted
@@ -224,7 +223,7 @@ class FolderFeed:
             return stream.read(1) == b"\n"
 
     def _record(self, file: FedFile) -> None:
-        self.journal.add(file, at=datetime.now(UTC))
+        self.journal.add(file, at=clock.now())
         self._remember(file)
         self._begun = None
 

@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from threading import Event
@@ -36,7 +36,7 @@ from tandem.cli.command.signals import stopping
 from tandem.cli.command.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
 from tandem.cli.records import expected_answers
 from tandem.cli.records.record_keys import Sample, SourceSample, keyed
-from tandem.infra import folders, kafka
+from tandem.infra import clock, folders, kafka
 from tandem.infra.kafka import broker
 from tandem.infra.kafka.source_topics import topic_to_send_to
 from tandem.ledger.log.positions import Position
@@ -257,5 +257,5 @@ def _end(sender: kafka.Sender, topic: kafka.Topic) -> Position:
 def _time(text: str) -> datetime:
     """The time of a text with a zone; now without a text. Raises TandemError."""
     if not text:
-        return datetime.now(UTC).replace(microsecond=0)
+        return clock.now().replace(microsecond=0)
     return time_with_zone("--base", text)

@@ -1,6 +1,5 @@
 """`tandem import`: make an export of another installation part of the archive."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +8,7 @@ import typer
 from tandem.batch.transfer import import_archive
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.published_definitions import definitions
+from tandem.infra import clock
 from tandem.ledger.delta.addresses import Tables
 
 
@@ -26,7 +26,7 @@ def run(
     """
     settings = call.settings()
     names = list(definitions(call, Tables.of(settings)).sources)
-    done = import_archive.run(settings, folder, names, now=lambda: datetime.now(UTC), say=call.say)
+    done = import_archive.run(settings, folder, names, now=clock.now, say=call.say)
     document = {"sources": {one.source: {"new": one.new, "records": one.records, "end": one.end.to_json()} for one in done}}
     return Output(document, "\n".join(_sentence(one) for one in done))
 

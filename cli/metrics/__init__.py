@@ -1,7 +1,6 @@
 """`tandem metrics`: figures for Prometheus, printed once or served on loopback."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from threading import Event
 from typing import Annotated
 
@@ -16,6 +15,7 @@ from tandem.cli.command.call import Call, Output
 from tandem.cli.command.command_log import part_log
 from tandem.cli.metrics import samples
 from tandem.cli.metrics.families import FAMILIES, SCRAPE_SUCCESS
+from tandem.infra import clock
 from tandem.views.errors import TandemError
 
 _HOST = "127.0.0.1"
@@ -74,7 +74,7 @@ class _Project(Collector):
     def collect(self) -> Iterator[Metric]:
         """The families of one scrape."""
         try:
-            found = samples.look(self._call, now=datetime.now(UTC))
+            found = samples.look(self._call, now=clock.now())
         except TandemError as error:
             if self._log is None:
                 raise

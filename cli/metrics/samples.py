@@ -16,8 +16,8 @@ from tandem.ledger.publish.audits import Audit, Audits
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.rates import Rate, RunRates
 from tandem.ledger.publish.releases import Releases
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.provenance import age
-from tandem.serving.read.reader import Reader
 from tandem.serving.sinks.alerts import book
 from tandem.serving.sinks.alerts.book import AlertDocument
 from tandem.serving.status.part_state import STATES

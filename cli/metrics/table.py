@@ -20,8 +20,8 @@ only:
         static_configs:
           - targets: ["127.0.0.1:9464"]
 
-`infra/prometheus` has this configuration as a file, and alert rules, each with a section in [runbook.md](runbook.md);
-`infra/grafana` has dashboards ([monitor.md](monitor.md)).
+`infra/monitoring/prometheus` has this configuration as a file, and alert rules, each with a section in [runbook.md](runbook.md);
+`infra/monitoring/grafana` has dashboards ([monitor.md](monitor.md)).
 
 * Each scrape reads the tables and polls the broker for the log's end. It keeps nothing for the next scrape, so a crash changes no
   value.

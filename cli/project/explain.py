@@ -22,7 +22,7 @@ from tandem.ledger.log.positions import LOG_START, distance, ranges
 from tandem.ledger.publish.batch_parts import BatchView, files_of
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
-from tandem.serving.read.reader import Reader
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.snapshot import RealtimeTail, provenance_of
 from tandem.serving.read.states import HELD_BYTES
 from tandem.views.arrow.arrays import from_ipc

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +19,7 @@ from tandem.cli.records.bundles import BundledValue
 from tandem.cli.records.file_values import file_values
 from tandem.cli.records.folder_files import folder_files
 from tandem.cli.records.reject_groups import RejectGroup, RejectGroups, by_reason
+from tandem.infra import clock
 from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.serving.read.window_zone import rows_in, rows_with_local, zone_name
 from tandem.views.counted import counted
@@ -130,7 +131,7 @@ def run(
     read = _FilesRead(source, folder_files(file) if file.is_dir() else [file])
     schemas = RegistrySchemas(call.settings().registry)
     with file_progress(call, bytes_to_read(read.files)) as advance:
-        tried = trial(views[view], _advancing(read.values(), advance), at=datetime.now(UTC), schemas=schemas)
+        tried = trial(views[view], _advancing(read.values(), advance), at=clock.now(), schemas=schemas)
     cells = rows = to_rows(views[view], present(views[view], tried.partial, tried.watermark))
     if not utc and (zone := zone_name(views[view])) is not None:
         rows, cells = rows_with_local(rows, zone), rows_in(rows, zone)

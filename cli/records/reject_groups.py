@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import pyarrow as pa
 
 from tandem.cli.command.text_tables import cell
 from tandem.cli.records.bundles import BundledValue
+from tandem.infra import clock
 from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.views.counted import counted
 from tandem.views.decode.sample_records import as_records
@@ -102,7 +102,7 @@ def decode_values(
     `schemas` are those that values name. Raises RegistryAway.
     """
     offsets = [value.line - 1 for value in values]
-    records = as_records(source, [value.value for value in values], topic_id=_TOPIC, offsets=offsets, at=datetime.now(UTC))
+    records = as_records(source, [value.value for value in values], topic_id=_TOPIC, offsets=offsets, at=clock.now())
     decoded = decode(source if schemas is None else schemas.ready(source, records), records)
     groups.add(decoded.rejects)
     return decoded.others

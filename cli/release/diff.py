@@ -15,7 +15,7 @@ from tandem.cli.release.diff_figures import figures
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import distance
 from tandem.ledger.publish.promotion import NotReady
-from tandem.serving.read.reader import Reader
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.release_comparison import ReasonedRow, ReleaseComparison, ViewComparison
 from tandem.views.counted import counted
 from tandem.views.errors import TandemError

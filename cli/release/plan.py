@@ -1,7 +1,6 @@
 """`tandem plan`: how the definitions in the project's folder differ from the published ones, and the work to apply them."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from tandem.batch.recompute.estimate import RAW, Expected, duration, expected, size
@@ -11,6 +10,7 @@ from tandem.cli.command.drift import since_published
 from tandem.cli.command.options import AcceptGap, AcceptShorterHistory
 from tandem.cli.records.readable_rejects import ReadableRejects, readable_rejects
 from tandem.cli.release.start_option import From, start_of
+from tandem.infra import clock
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.publish.publications import Publication
@@ -59,7 +59,7 @@ def run(
     standing = StandingReleases(tables)
     live = standing.publications.latest()
     terms = Terms(tuple(accept_gap or ()), accept_shorter_history, start=start_of(from_))
-    days, at = settings.keep.release_days, datetime.now(UTC)
+    days, at = settings.keep.release_days, clock.now()
     plan = None if live is None else plan_release(standing, Releases(tables), live, wanted, terms, days=days, by="plan", at=at)
     changes = since_published(tables, live, wanted) if plan is None else plan.change.definitions
     document = _document(call, live, changes, plan)

@@ -1,6 +1,5 @@
 """`tandem promote`: make a ready release live."""
 
-from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
 import typer
@@ -10,6 +9,7 @@ from tandem.batch.release.gates import PromotionGate
 from tandem.cli.command.actor import who
 from tandem.cli.command.call import Call, Output
 from tandem.cli.release.diff_figures import lines_of
+from tandem.infra import clock
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish import promotion
 from tandem.ledger.publish.diffs import ReleaseDiff, ReleaseDiffs
@@ -64,7 +64,7 @@ def _checked(call: Call, release: int | None, conditions: tuple[PromotionGate, .
     """Whether a ready release passes the gate. Raises promotion.NotReady."""
     settings = call.settings()
     tables = Tables.of(settings)
-    state = promotion.chosen(StandingReleases(tables), release, days=settings.keep.release_days, at=datetime.now(UTC))
+    state = promotion.chosen(StandingReleases(tables), release, days=settings.keep.release_days, at=clock.now())
     compared = ReleaseDiffs(tables).of_release(state.release)
     document = {"release": state.release, "open": True, "why": None, "views": _views(compared)}
     try:
@@ -82,7 +82,7 @@ def _views(compared: ReleaseDiff | None) -> dict[str, Any] | None:
 
 def promoted(call: Call, release: int | None, conditions: tuple[PromotionGate, ...], *, max_lag: int, why: str) -> Publication:
     """Promote a release that passes. Raises gates.Shut, promotion.NotReady."""
-    settings, at = call.settings(), datetime.now(UTC)
+    settings, at = call.settings(), clock.now()
     tables, days = Tables.of(settings), settings.keep.release_days
     standing = StandingReleases(tables)
     state = promotion.chosen(standing, release, days=days, at=at)

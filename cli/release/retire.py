@@ -1,6 +1,5 @@
 """`tandem retire`: retire a release that is not live."""
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -8,6 +7,7 @@ import typer
 from tandem.cli.command.actor import who
 from tandem.cli.command.call import Call, Output
 from tandem.cli.release.promote import Why
+from tandem.infra import clock
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish import promotion
 from tandem.ledger.publish.standing import StandingReleases
@@ -23,7 +23,7 @@ def run(
         StandingReleases(Tables.of(call.settings())),
         release,
         by=who(call, "retire"),
-        at=datetime.now(UTC),
+        at=clock.now(),
         why=why,
     )
     return Output({"release": gone.state.release, "stage": gone.stage}, f"release {release} is retired")

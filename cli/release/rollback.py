@@ -1,7 +1,7 @@
 """`tandem rollback`: make an earlier publication live again."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -9,6 +9,7 @@ import typer
 from tandem.cli.command.actor import who
 from tandem.cli.command.call import Call, Output
 from tandem.cli.release.promote import Why
+from tandem.infra import clock
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish import promotion
 from tandem.ledger.publish.publications import Publication
@@ -37,7 +38,7 @@ def run(
     publication of another release answers from that release, which is kept up to date with the log; it is deleted after
     `keep.release_days`, or when it is retired.
     """
-    settings, at = call.settings(), datetime.now(UTC)
+    settings, at = call.settings(), clock.now()
     keep = settings.keep
     if number is not None and release is not None:
         raise TandemError("name a publication or a release to roll back to, not both", code="usage-invalid")

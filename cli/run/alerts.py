@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from threading import Event, Thread
 from typing import Annotated, Any, Final, Literal
 
@@ -17,6 +16,7 @@ from tandem.batch.runtime import table_locks
 from tandem.cli.command import signals
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.text_tables import below_lines, listing
+from tandem.infra import clock
 from tandem.infra.settings import Settings
 from tandem.infra.supervision import restarts
 from tandem.ledger.delta.addresses import Tables
@@ -119,14 +119,14 @@ def _runner(
     settings: Settings, project: Project, store: Store, warn: Callable[[str], object], *, say: Callable[[str], None]
 ) -> Iterator[tuple[AlertRunner, Callable[[], None]]]:
     """The only runner of the project's alerts, and a check that it still is. Raises LockTimeout, LeaseLost by the check."""
-    receivers = () if settings.sinks.trial else receivers_of(settings.alerts, _now)
-    with table_locks.locked(settings, LOCK, what="`tandem alerts run`", now=_now, say=say) as tables:
+    receivers = () if settings.sinks.trial else receivers_of(settings.alerts, clock.now)
+    with table_locks.locked(settings, LOCK, what="`tandem alerts run`", now=clock.now, say=say) as tables:
 
         def check() -> None:
             for lease in tables.leases.values():
                 lease.check()
 
-        yield alert_runner(store, project.alerts.values(), receivers, tables=tables, clock=_now, warn=warn), check
+        yield alert_runner(store, project.alerts.values(), receivers, tables=tables, clock=clock.now, warn=warn), check
 
 
 def _run_once(runner: AlertRunner) -> Output:
@@ -195,7 +195,3 @@ def _pairs(texts: Sequence[str]) -> Iterator[tuple[str, str]]:
         if not sign:
             raise TandemError(f"--key {text!r}; write NAME=VALUE, and None for NULL", code="usage-invalid")
         yield name, value
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -5,7 +5,7 @@ import re
 import sys
 from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from threading import Event
 from typing import Annotated, Any, Final
 
@@ -13,6 +13,7 @@ import typer
 
 from tandem.cli.command import signals
 from tandem.cli.command.call import Call, Output
+from tandem.infra import clock
 from tandem.infra.logs.lines import LEVELS, Level, Line, shown
 from tandem.infra.logs.reading import Following, merged, parts
 from tandem.infra.logs.telling import without
@@ -53,7 +54,7 @@ def run(
         raise NoSuchPart(
             f"no log of part {unknown[0]!r} in {state / 'logs'}; parts: {listed(unknown[0], parts(state)) or 'none'}"
         )
-    start = None if since is None else _start(since, now=datetime.now(UTC))
+    start = None if since is None else _start(since, now=clock.now())
 
     def wanted(line: Line) -> bool:
         return LEVELS.index(line.level) >= LEVELS.index(level) and (start is None or line.time >= start)

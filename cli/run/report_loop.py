@@ -3,11 +3,11 @@
 import json
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Final
 
 from tandem.cli.command import signals
 from tandem.cli.command.call import Call, Output
+from tandem.infra import clock
 from tandem.views.errors import TandemError
 
 Report = Callable[[Callable[[str], object]], Output]
@@ -28,7 +28,7 @@ def repeat_report(call: Call, report: Report) -> Output:
             newest = report(notes.append)
             if stop.is_set():
                 return newest
-            lines = [f"{datetime.now(UTC):%H:%M:%S} UTC; Ctrl-C ends", "", *notes, str(newest.shown)]
+            lines = [f"{clock.now():%H:%M:%S} UTC; Ctrl-C ends", "", *notes, str(newest.shown)]
             screen = _CLEAR + "\n".join(lines)
             sys.stdout.write((json.dumps(newest.document, ensure_ascii=False) if call.json else screen) + "\n")
             sys.stdout.flush()

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +18,7 @@ from tandem.cli.command import signals
 from tandem.cli.command.call import Call
 from tandem.cli.command.command_log import part_log
 from tandem.cli.run import part_processes
-from tandem.infra import folders
+from tandem.infra import clock, folders
 from tandem.infra.files import private_files
 from tandem.infra.logs import telling
 from tandem.infra.process import background
@@ -66,8 +66,8 @@ def run(
     try:
         address = listener.address_of(bound, tls=tls)
         with (
-            telling.recorded(settings, "access", now=_now) as access,
-            telling.recorded(settings, "audit", now=_now) as audit,
+            telling.recorded(settings, "access", now=clock.now) as access,
+            telling.recorded(settings, "audit", now=clock.now) as audit,
             part_log(call, settings, part_processes.SERVER) as log,
             signals.stopping() as stop,
         ):
@@ -94,7 +94,7 @@ def run(
                 log=log,
                 access=access,
                 audit=audit,
-                now=_now,
+                now=clock.now,
                 clock=time.monotonic,
                 feed=feed,
                 exits_if_hung=True,
@@ -126,13 +126,9 @@ def _tandem_of(call: Call) -> TandemCommand:
     return TandemCommand([sys.executable, "-u", "-m", "tandem.cli"], call.project, folders.child_environment(call.environ))
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 def first_token(state: Path, tables: Tables) -> Path | None:
     """Create the first token, if these tables have never had one, and return the file of its secret; else None."""
-    now = _now()
+    now = clock.now()
     if tokens.ever(tables):
         return None
     _, secret = tokens.create(

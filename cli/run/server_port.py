@@ -10,7 +10,7 @@ from tandem.infra.files import atomic_files
 from tandem.infra.process import background
 from tandem.infra.process.ports import HOST, free, unused
 from tandem.infra.settings import Settings
-from tandem.infra.settings.tables.serving import ServingSettings
+from tandem.infra.settings.toml_tables.serving import ServingSettings
 from tandem.views.errors import TandemError
 
 _DEFAULT: Final = ServingSettings().port

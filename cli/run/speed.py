@@ -1,11 +1,10 @@
 """`tandem speed`: the speed layer in the foreground."""
 
-from datetime import UTC, datetime
-
 from tandem.cli.command import signals
 from tandem.cli.command.call import Call
 from tandem.cli.command.command_log import part_log
 from tandem.cli.run import part_processes
+from tandem.infra import clock
 from tandem.infra.process.returned_memory import of_executors, return_freed_memory
 from tandem.infra.spark.session import get_or_create_session
 from tandem.speed.process import speed_layer
@@ -34,7 +33,7 @@ def run(call: Call) -> None:
                     debug=call.debug,
                 ),
                 stop=stop,
-                now=lambda: datetime.now(UTC),
+                now=clock.now,
                 say=log.info,
                 warn=log.warning,
                 ready=lambda: part_processes.announce(settings.folder, part_processes.SPEED),

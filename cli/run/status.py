@@ -1,7 +1,7 @@
 """`tandem status`: running parts, the position of each source and view, and the outcome of records."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -12,6 +12,7 @@ from tandem.cli.command.drift import working_tree_drift
 from tandem.cli.command.text_tables import aligned
 from tandem.cli.run import part_processes
 from tandem.cli.run.report_loop import repeat_report
+from tandem.infra import clock
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.report import HotTailState, hot_tails
@@ -19,8 +20,8 @@ from tandem.ledger.log.counts import NOTHING, Counts, plus
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Releases
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.provenance import age, written
-from tandem.serving.read.reader import Reader
 from tandem.serving.read.snapshot import RealtimeTail, Snapshot, provenance_of
 from tandem.serving.read.snapshot_follower import UNPUBLISHED
 from tandem.serving.status.part_signs import part_states
@@ -118,7 +119,7 @@ def run(
 
 def _report(call: Call, say: Callable[[str], object]) -> Output:
     settings = call.settings()
-    tables, now = Tables.of(settings), datetime.now(UTC)
+    tables, now = Tables.of(settings), clock.now()
     if Publications(tables).latest() is None:
         say(UNPUBLISHED)
         found = document(call, settings, tables, None, now=now)

@@ -5,12 +5,11 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tandem.cli.command.call import Call
 from tandem.cli.run import part_processes, server_port
-from tandem.infra import folders
+from tandem.infra import clock, folders
 from tandem.infra.airflow import local_airflow
 from tandem.infra.kafka import broker
 from tandem.infra.logs.files import bounds
@@ -18,6 +17,9 @@ from tandem.infra.process import background, pulse
 from tandem.infra.process.background import BackgroundProcess, Process
 from tandem.infra.settings import Settings
 from tandem.infra.supervision.part import Part, Sign, answered
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _ANSWER_S: Final = 5.0
 _EVERY_S: Final = 2.0
@@ -165,7 +167,7 @@ def _airflow(call: Call, settings: Settings, name: str) -> Part:
     parsed: list[int] = []
 
     def begin() -> BackgroundProcess:
-        began[:] = [datetime.now(UTC)]
+        began[:] = [clock.now()]
         return local_airflow.begin(settings, name, environ=call.environ, dies_with_us=True)
 
     def ask(process: Process) -> bool:

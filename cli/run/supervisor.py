@@ -7,15 +7,15 @@ import argparse
 import os
 import signal
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 from tandem.cli.command import signals
 from tandem.cli.command.call import Call
 from tandem.cli.command.command_log import part_log
 from tandem.cli.run.supervised_parts import supervised
+from tandem.infra import clock
 from tandem.infra.supervision import record, restarts
-from tandem.infra.supervision.loop import Supervisor
+from tandem.infra.supervision.supervisor import Supervisor
 
 
 def run(call: Call) -> None:
@@ -28,7 +28,7 @@ def run(call: Call) -> None:
             settings.folder,
             supervised(call, settings),
             restarts.terms(settings.supervisor),
-            now=lambda: datetime.now(UTC),
+            now=clock.now,
             say=log.info,
             warn=log.warning,
         ).keep(stop)

@@ -14,8 +14,8 @@ from tandem.infra.process import background
 from tandem.infra.process.background import Crashed, Process
 from tandem.infra.settings import Settings
 from tandem.infra.supervision import record
-from tandem.infra.supervision.loop import GRACE_S
 from tandem.infra.supervision.record import PartRecord, Supervision, Wanted
+from tandem.infra.supervision.supervisor import GRACE_S
 from tandem.views.errors import TandemError
 
 _LOOK_S: Final = 0.1

@@ -1,13 +1,14 @@
 """`tandem token`: make, list and revoke the access tokens of `tandem serve`."""
 
 import secrets
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 import typer
 
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.text_tables import listing
+from tandem.infra import clock
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish.publications import Publications
 from tandem.serving.access import tokens
@@ -43,7 +44,7 @@ def run(
     narrow what the token allows: with `--row`, a view that lacks this key is not readable. A running server refuses a
     revoked token within 50 ms.
     """
-    settings, now = call.settings(), datetime.now(UTC)
+    settings, now = call.settings(), clock.now()
     tables = Tables.of(settings)
     Publications(tables).latest()  # a state of another format is refused before a journal is added to it
     if what == "list":

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from tandem.infra import clock
 from tandem.infra.logs.files import LOG, OUT, earlier
 from tandem.infra.logs.lines import Line, parse
 
@@ -96,7 +97,7 @@ def _lines(path: Path) -> Iterator[Line]:
 
 
 def _parsed(raw: list[bytes], path: Path) -> Iterator[Line]:
-    now = datetime.now(UTC)
+    now = clock.now()
     yield from (line for each in raw if (line := parse(each, path.stem, at=now)))
 
 

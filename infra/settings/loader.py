@@ -17,7 +17,7 @@ from tandem.infra.settings.documented_keys import PREFIX, Key, keys
 from tandem.infra.settings.masking import masked
 from tandem.infra.settings.settings import Settings
 from tandem.infra.settings.spark_master import cluster_fault
-from tandem.infra.settings.tables.storage import OBJECT_STORES, StorageSettings
+from tandem.infra.settings.toml_tables.storage import OBJECT_STORES, StorageSettings
 from tandem.views.errors import TandemError, listed
 
 FILE: Final = "tandem.toml"

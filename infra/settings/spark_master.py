@@ -4,7 +4,7 @@ import re
 from typing import Final, Literal
 
 from tandem.infra.settings.settings import Settings
-from tandem.infra.settings.tables.storage import OBJECT_STORES
+from tandem.infra.settings.toml_tables.storage import OBJECT_STORES
 
 Kind = Literal["local", "local-cluster", "standalone", "yarn", "kubernetes"]
 

@@ -5,13 +5,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
+from tandem.infra import clock
 from tandem.infra.logs import lines
 from tandem.infra.logs.lines import Line
 from tandem.infra.settings import Settings
@@ -240,7 +240,7 @@ def _lines(log: Log) -> Iterator[Line]:
         # A file that has reached its bound starts over (infra/logs/files.py).
         file.seek(start if start <= path.stat().st_size else 0)
         written = file.read().splitlines()
-    return (line for one in written if (line := lines.parse(one, "spark", at=datetime.now(UTC))))
+    return (line for one in written if (line := lines.parse(one, "spark", at=clock.now())))
 
 
 def _reasons(log: Log) -> Iterator[str | None]:

@@ -11,7 +11,7 @@ from tandem.infra.storage.mounts import network_file_system
 from tandem.infra.storage.resolve import is_local, storage_at
 from tandem.infra.storage.storage import Storage
 from tandem.ledger.delta import state_format
-from tandem.ledger.delta.fence import HeldLease, Unclaimed
+from tandem.ledger.delta.one_writer.fence import HeldLease, Unclaimed
 from tandem.views.errors import TandemError
 
 _FOLDER: Final = "tables"

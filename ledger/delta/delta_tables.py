@@ -30,10 +30,11 @@ from deltalake.writer.properties import ColumnProperties
 
 from tandem.infra.storage.resolve import storage_at
 from tandem.infra.storage.storage import Storage
-from tandem.ledger.delta import fence, state_format
+from tandem.ledger.delta import state_format
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import FAILURES, Conflict, Unreadable, Unwritable, Vanished, reason, unreadable
-from tandem.ledger.delta.fence import HeldLease
+from tandem.ledger.delta.one_writer import fence
+from tandem.ledger.delta.one_writer.fence import HeldLease
 from tandem.views.arrow.python_values import do_without_pandas
 
 T = TypeVar("T")

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from threading import RLock
 from typing import Any, Final, TypeVar
 from uuid import uuid4
@@ -17,6 +16,7 @@ from uuid import uuid4
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from tandem.infra import clock
 from tandem.ledger.delta import delta_tables, retries
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Conflict, Unwritable
@@ -147,7 +147,7 @@ class Journal:
             return
         with suppress(Conflict, Unwritable):
             rows = pa.concat_tables(delta_tables.read_file(handle, path) for path in paths).cast(self.schema)
-            delta_tables.conditional_replace(handle, paths, [rows], at=datetime.now(UTC), bounds="number")
+            delta_tables.conditional_replace(handle, paths, [rows], at=clock.now(), bounds="number")
 
 
 def _landed(snapshot: JournalSnapshot, row: Row) -> bool:

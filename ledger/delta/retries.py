@@ -5,9 +5,10 @@ from typing import Final, TypeVar
 
 from deltalake import DeltaTable
 
-from tandem.ledger.delta import delta_tables, fence
+from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.errors import Conflict, Unwritable
-from tandem.ledger.delta.fence import HeldLease
+from tandem.ledger.delta.one_writer import fence
+from tandem.ledger.delta.one_writer.fence import HeldLease
 
 T = TypeVar("T")
 

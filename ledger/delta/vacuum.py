@@ -15,8 +15,8 @@ In what order
 What may no longer be committed
     A deletion is not a commit: whoever was paused between its list of files and their deletion cannot be refused. So the list is
     followed by a commit, which is conditional on the version in which no listed file is active. A writer that wrote one of the
-    files had read an earlier version, or had claimed the table (ledger/delta/fence.py). Its commit fails then, and no commit
-    names a deleted file.
+    files had read an earlier version, or had claimed the table (ledger/delta/one_writer/fence.py). Its commit fails then, and no
+    commit names a deleted file.
 
 What is never deleted
     Rows of the archive, of publications and of other journals. Their small files become larger ones with the same rows. There are
@@ -34,7 +34,7 @@ from deltalake import DeltaTable
 
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.errors import FAILURES, Conflict, Unwritable, reason
-from tandem.ledger.delta.fence import HeldLease
+from tandem.ledger.delta.one_writer.fence import HeldLease
 
 
 @dataclass(frozen=True)

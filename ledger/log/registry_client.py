@@ -27,7 +27,7 @@ from google.protobuf import (
 from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from google.protobuf.message import DecodeError
 
-from tandem.infra.settings.tables.registry import RegistrySettings
+from tandem.infra.settings.toml_tables.registry import RegistrySettings
 from tandem.views.errors import TandemError
 from tandem.views.source.formats.schema_registry import FetchedSchema, SchemaKey, address_fault
 

@@ -9,12 +9,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from threading import Lock
 from typing import Final
 
 import pyarrow as pa
 
+from tandem.infra import clock
 from tandem.infra.settings import RegistrySettings, Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.journal import Journal, JournalSnapshot, Row
@@ -46,7 +47,7 @@ class RegistrySchemas:
 
     settings: RegistrySettings
     tables: Tables | None = None
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    now: Callable[[], datetime] = clock.now
     sleep: Callable[[float], None] = time.sleep
     stores: bool = True
     _known: dict[SchemaKey, FetchedSchema] = field(default_factory=dict, init=False, repr=False)

@@ -2,17 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
+from tandem.infra import clock
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish.promotion import NotReady, chosen
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.standing import StandingReleases
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 class ReleaseState(NamedTuple):
@@ -33,7 +30,7 @@ class IfPromoted:
     tables: Tables
     release: int
     days: float
-    now: Callable[[], datetime] = _now
+    now: Callable[[], datetime] = clock.now
     _standing: StandingReleases = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

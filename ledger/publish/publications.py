@@ -47,7 +47,7 @@ class Publication:
         watermarks: at the cut, by source, in microseconds since 1970.
         after_final: by view name, how many events arrived for windows that answers of this fingerprint had labelled final.
         repaired: by source, how many duplicates the speed layer had counted as events since the cut before; without a source
-            for which this cannot be computed (tandem.ledger.publish.labels).
+            for which this cannot be computed (tandem.ledger.publish.label_counts).
         gaps: the names of the gaps that the batch views were built without.
         why: the reason that the operator gave.
     """

@@ -17,7 +17,7 @@ from tandem.serving.memory.layer import whole
 from tandem.serving.memory.stack import visible
 from tandem.serving.read.row_filter import RowFilter
 from tandem.serving.read.touched_rows import TOUCHED
-from tandem.views.kernel.present import window_states
+from tandem.views.kernel.window_labels import window_states
 from tandem.views.verify.compare import pairs
 from tandem.views.view import View
 

@@ -18,9 +18,9 @@ from tandem.ledger.publish.if_promoted import IfPromoted
 from tandem.serving.memory.answers import Answers
 from tandem.serving.memory.cached_view import CachedView, OutgrowsMemory, Recent, ViewOrigin, followed, loaded
 from tandem.serving.memory.layer import MemoryLayout
+from tandem.serving.read.merged_layers import Arranged, Reader, UnknownView, refusal
 from tandem.serving.read.outcome import Failed, Outcome, ReadFailed
 from tandem.serving.read.provenance import Layer, Provenance
-from tandem.serving.read.reader import Arranged, Reader, UnknownView, refusal
 from tandem.serving.read.selection import Selection
 from tandem.serving.read.snapshot import Snapshot, provenance_of, rejected
 from tandem.serving.read.snapshot_follower import Hot

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from tandem.ledger.log.counts import NOTHING, Counts, plus
 from tandem.ledger.log.positions import Position
-from tandem.ledger.publish.labels import counted_by_one, more_events
+from tandem.ledger.publish.label_counts import counted_by_one, more_events
+from tandem.serving.read.merged_layers import Reader, UnknownView
 from tandem.serving.read.outcome import Failed, ReadFailed
 from tandem.serving.read.provenance import Provenance
-from tandem.serving.read.reader import Reader, UnknownView
 from tandem.serving.read.selection import ALWAYS, parse_keys, select
 from tandem.serving.read.snapshot import RealtimeTail, Snapshot
 from tandem.serving.read.touched_rows import split

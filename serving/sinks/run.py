@@ -9,16 +9,16 @@ import os
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
 from threading import Event, Thread
 from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
+from tandem.infra import clock
 from tandem.infra.logs.telling import without
 from tandem.infra.settings import Settings, secrets
 from tandem.infra.supervision import restarts
-from tandem.ledger.delta import locks
+from tandem.ledger.delta.one_writer import locks
 from tandem.serving.changes import ChangesToken
 from tandem.serving.connection import Connection
 from tandem.serving.read.outcome import ReadFailed
@@ -54,7 +54,7 @@ class SinkRunner:
         with _alone(settings, sink.name):
             view, first = sink.view, root(sink.view)
             of = "" if first is view else first.name
-            reporter = SinkReporter(settings.folder, sink.name, view.name, view.source.name, lambda: datetime.now(UTC), of)
+            reporter = SinkReporter(settings.folder, sink.name, view.name, view.source.name, clock.now, of)
             self._reporters[sink.name] = reporter
             try:
                 check_sink(defined)
@@ -155,7 +155,7 @@ def _alone(settings: Settings, name: str) -> Iterator[None]:
                 acquire,
                 what="`tandem sink`",
                 pid=os.getpid(),
-                at=datetime.now(UTC),
+                at=clock.now(),
                 patience=0,
                 say=lambda _: None,
             )

@@ -6,7 +6,6 @@ may be killed at any point, and of two processes the second is refused before it
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from threading import RLock
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
@@ -14,6 +13,7 @@ import msgspec
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from tandem.infra import clock
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Conflict, Unreadable, Unwritable
@@ -59,7 +59,7 @@ class StoredDocument(Generic[D]):
             rows = pa.Table.from_pylist([{"document": msgspec.json.encode(document).decode()}], _SCHEMA)
             files = delta_tables.files(self._handle)
             try:
-                delta_tables.conditional_replace(self._handle, files, [rows], at=datetime.now(UTC))
+                delta_tables.conditional_replace(self._handle, files, [rows], at=clock.now())
             except (Conflict, Unwritable):
                 self._handle = delta_tables.reopen(self._handle)
                 self.document = _load(self._handle, self.kind)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tandem.infra.settings import Settings
 from tandem.serving.sinks.messages import SinkMessage
+from tandem.serving.sinks.stored_token import Stamp
 from tandem.views.errors import TandemError
 from tandem.views.project.project import Project
 from tandem.views.sinks.sink import Sink
@@ -32,14 +33,6 @@ class SinkInProject:
     def view(self) -> View:
         """The view as the project has it."""
         return self.project.every_view[self.sink.view.name]
-
-
-@dataclass(frozen=True)
-class Stamp:
-    """What is stored with each step of a sink: `text`, the token with the rows that it is of; and where the rows come from."""
-
-    text: str
-    publication: int
 
 
 @runtime_checkable

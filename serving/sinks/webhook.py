@@ -9,16 +9,18 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
+from tandem.infra import clock
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.serving.sinks.messages import SinkMessage
 from tandem.serving.sinks.outbox import Outbox, OutboxDocument, OutboxMessage
 from tandem.serving.sinks.posting import Undelivered, check_address, key_of, post, signature_headers
-from tandem.serving.sinks.target import SinkInProject, SinkRefused, Stamp
+from tandem.serving.sinks.stored_token import Stamp
+from tandem.serving.sinks.target import SinkInProject, SinkRefused
 from tandem.views.instant import EPOCH
 from tandem.views.sinks.webhook import SinkWebhook
 
@@ -45,7 +47,7 @@ def open_target(defined: SinkInProject) -> "WebhookTarget":
 
     Raises SinkRefused, Undelivered, Unreadable, Unwritable.
     """
-    return open_webhook(defined, os.environ, lambda: datetime.now(UTC))
+    return open_webhook(defined, os.environ, clock.now)
 
 
 def open_webhook(defined: SinkInProject, environ: Mapping[str, str], clock: Callable[[], datetime]) -> "WebhookTarget":

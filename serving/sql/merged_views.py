@@ -15,9 +15,9 @@ from tandem.ledger.delta.errors import Unreadable
 from tandem.serving.access.fair_pool import FairPool
 from tandem.serving.memory.cached_view import CachedView
 from tandem.serving.memory.store import Pinned, Store
+from tandem.serving.read.merged_layers import UnknownView
 from tandem.serving.read.outcome import Failed, ReadFailed
 from tandem.serving.read.provenance import Provenance
-from tandem.serving.read.reader import UnknownView
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.read.tabular import Tabular, narrowed, row_count
 from tandem.serving.sql.limits import StatementLimits

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from tandem.speed.dedup.dedup_window import DedupWindow
-from tandem.speed.dedup.identities import Drops, Identities, joined, values
 from tandem.speed.dedup.keys import IDENTITY, KEY, by_word, firsts
+from tandem.speed.dedup.within_task import Drops, Identities, joined, values
 from tandem.views.source.log_order import log_order, places
 
 

@@ -13,9 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from tandem.speed.dedup.identities import Identities, Times
 from tandem.speed.dedup.identity_runs import SECOND, IdentityRun, Numbers, merged, run_of
 from tandem.speed.dedup.keys import Keys, KnownWords, Mask
+from tandem.speed.dedup.within_task import Identities, Times
 
 BYTES: Final = 96
 """The most bytes of an identity, while runs are filtered and merged."""

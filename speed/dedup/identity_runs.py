@@ -6,8 +6,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tandem.speed.dedup.identities import Times
 from tandem.speed.dedup.keys import IDENTITY, KEY, Keys, Mask, Words, texts
+from tandem.speed.dedup.within_task import Times
 
 Numbers = npt.NDArray[np.int32]
 Seconds = npt.NDArray[np.uint32]

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from io import BufferedWriter
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -20,7 +19,7 @@ from typing import Final
 
 import msgspec
 
-from tandem.infra import kafka, settings
+from tandem.infra import clock, kafka, settings
 from tandem.infra.kafka import broker
 from tandem.infra.kafka.bulk_reader import LogMoved
 from tandem.infra.settings import Settings
@@ -148,7 +147,7 @@ class HotTails:
                     release,
                     source,
                     views,
-                    _now,
+                    clock.now,
                     self._send,
                     sleep=self.demand.wait,
                     asked=self.demand.there,
@@ -241,10 +240,6 @@ def _live(tables: Tables, reports: Reports) -> tuple[Release, Sequence[str]] | N
         return None
     reports.report(None)
     return release, sources
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _log(sentence: str) -> None:

@@ -31,8 +31,8 @@ from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime.tiling import chain
 from tandem.ledger.same_log import refuse_cut_log
 from tandem.speed.dedup.dedup_window import DedupWindow
-from tandem.speed.dedup.identities import identified, identities, values
 from tandem.speed.dedup.siphash import SECRET_BYTES
+from tandem.speed.dedup.within_task import identified, identities, values
 from tandem.speed.hot.comparison import alike, differing
 from tandem.speed.hot.heavy_views import HeavyViews
 from tandem.speed.hot.hot_tail import Covered, HotTail, split, states

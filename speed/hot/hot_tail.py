@@ -23,7 +23,7 @@ from tandem.ledger.log.positions import Position
 from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.compaction import FANOUT, merged, plan
-from tandem.speed.dedup.identities import Identities
+from tandem.speed.dedup.within_task import Identities
 from tandem.speed.micro_batch.fold import fold_shares
 from tandem.speed.micro_batch.follower_state import FollowerState, step
 from tandem.speed.micro_batch.maintenance import merging

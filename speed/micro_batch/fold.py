@@ -14,8 +14,8 @@ from tandem.ledger.log.last_records import LastRecord, LastRecords, newest_of
 from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.speed.dedup.across_tasks import find_duplicates
 from tandem.speed.dedup.dedup_window import DedupWindow
-from tandem.speed.dedup.identities import Identities
 from tandem.speed.dedup.keys import KnownWords
+from tandem.speed.dedup.within_task import Identities
 from tandem.speed.micro_batch.task import SCHEMA, Share, Task, fold, partial_of, shares, without
 from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.errors import TandemError

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.ledger.realtime.commits import Commit
 from tandem.speed.dedup.dedup_window import DedupWindow
-from tandem.speed.dedup.identities import Identities
+from tandem.speed.dedup.within_task import Identities
 from tandem.speed.micro_batch.fold import MicroBatchResult
 from tandem.speed.micro_batch.task import Task
 from tandem.views.instant import microseconds, time_of

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from tandem.infra.spark.header_texts import with_headers
 from tandem.ledger.log.last_of_records import last_of
-from tandem.speed.dedup.identities import NO_SECRET, NOTHING_KNOWN, Drops, identified, identities, is_at
 from tandem.speed.dedup.keys import KnownWords
+from tandem.speed.dedup.within_task import NO_SECRET, NOTHING_KNOWN, Drops, identified, identities, is_at
 from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.decode.schema_ids import missing_schemas
 from tandem.views.kernel.kernel import Partial, after_final, ahead, decode, late, partial, prepare

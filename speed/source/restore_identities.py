@@ -15,8 +15,8 @@ from tandem.infra.spark.versions import compared
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import Position, ranges
 from tandem.speed.dedup.dedup_window import BYTES, DedupWindow, recalled
-from tandem.speed.dedup.identities import joined, values
 from tandem.speed.dedup.identity_runs import Numbers
+from tandem.speed.dedup.within_task import joined, values
 from tandem.speed.micro_batch.task import SCHEMA, Task, identify
 from tandem.speed.source import record_frames
 from tandem.speed.source.counted_at import CountedLog, CountedRange, divided, together

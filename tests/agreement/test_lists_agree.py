@@ -22,7 +22,7 @@ from tandem import Event, Source, View, count, count_window, first, last, last_k
 from tandem.batch.fold.dropped_positions import DroppedPositions
 from tandem.speed.dedup.across_tasks import Duplicates, find_duplicates
 from tandem.speed.dedup.dedup_window import DedupWindow
-from tandem.speed.dedup.identities import Identified, identified, identities, is_at, values
+from tandem.speed.dedup.within_task import Identified, identified, identities, is_at, values
 from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.kernel.kernel import Partial, decode, deduplicate, merge, partial, prepare, present, settle
 from tandem.views.source.log_order import event_rejects, further, places

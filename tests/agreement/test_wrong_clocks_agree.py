@@ -23,7 +23,7 @@ from tandem.ledger.files.splits import Slice
 from tandem.ledger.log.counts import Counts, plus
 from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.ledger.publish import adoption
-from tandem.ledger.publish.labels import labels_below
+from tandem.ledger.publish.label_counts import labels_below
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime_writer import Writer

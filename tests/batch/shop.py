@@ -26,8 +26,8 @@ from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases
 from tandem.ledger.stored_states import stored
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tandem.views.kernel import kernel
 from tandem.views.kernel.rows import to_rows
 from tandem.views.project import project

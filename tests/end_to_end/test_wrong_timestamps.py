@@ -14,8 +14,8 @@ from tandem.batch.runtime.session import BatchRun
 from tandem.cli.__main__ import main
 from tandem.infra import kafka
 from tandem.ledger.delta.addresses import Tables
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tandem.views.project.project import Project, load_files
 from tests.speed.sales import Running, settings_for, wait_for
 from tests.stack import create_as, environ, kafka_toml, produce

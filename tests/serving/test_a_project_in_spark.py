@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tandem.ledger.log.positions import Position
 from tandem.serving import ReadFailed, Value
-from tandem.serving.read.reader import Reader, UnknownView
+from tandem.serving.read.merged_layers import Reader, UnknownView
 from tandem.serving.read.selection import BadSelection
 from tandem.serving.read.snapshot_follower import live_at
 from tandem.serving.spark_frames import Frames, UnknownSource, snapshot

@@ -9,8 +9,8 @@ from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.serving.connection import Connection
 from tandem.serving.memory.store import Store
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tests.serving.world import NOON, World, hit
 
 

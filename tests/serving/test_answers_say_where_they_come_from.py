@@ -13,8 +13,8 @@ from tandem.ledger.log.gaps import Gap, Gaps
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.realtime.commits import Commit
 from tandem.serving.read import states
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Value, document
-from tandem.serving.read.reader import Reader
 from tandem.serving.read.snapshot import RealtimeTail, exactness_of
 from tandem.views.source.offset_ranges import Ranges
 from tests.serving import oracle

@@ -14,8 +14,8 @@ from tandem.ledger.delta import delta_tables
 from tandem.ledger.log.gaps import Gaps
 from tandem.serving import connect
 from tandem.serving.memory.store import Store
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Failed, ReadFailed
-from tandem.serving.read.reader import Reader
 from tandem.serving.sql.limits import StatementLimits
 from tandem.serving.sql.merged_views import MergedViews, ask
 from tandem.serving.sql.messages import StatementRefused

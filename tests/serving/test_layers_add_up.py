@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import LOG_START, Position
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, Value
-from tandem.serving.read.reader import Reader
 from tandem.views.source.offset_ranges import Partition
 from tests.serving import oracle
 from tests.serving.world import ONE_TOPIC, TWO_TOPICS, World, hit

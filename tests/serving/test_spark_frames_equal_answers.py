@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tandem.serving import AtOneSnapshot, Value, connect
+from tandem.serving.read.merged_layers import Reader, UnknownView
 from tandem.serving.read.provenance import Layer
-from tandem.serving.read.reader import Reader, UnknownView
 from tandem.serving.spark import dataframe
 from tandem.views.kernel.rows import to_rows
 from tests.serving.world import DEFINITIONS, World, forty_hits, hit, position

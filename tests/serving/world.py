@@ -20,7 +20,7 @@ from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.ledger.publish import adoption
 from tandem.ledger.publish.batch_parts import BatchPart, BatchView
 from tandem.ledger.publish.diffs import ReleaseDiff, ReleaseDiffs
-from tandem.ledger.publish.labels import labels_below
+from tandem.ledger.publish.label_counts import labels_below
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from tandem.ledger.log.positions import Position
-from tandem.speed.dedup.identities import Identities
 from tandem.speed.dedup.keys import KEY, Keys
+from tandem.speed.dedup.within_task import Identities
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
 from tandem.views.project import project
 from tandem.views.project.project import Project

@@ -33,7 +33,7 @@ import tandem.batch.runtime.table_locks
 import tandem.infra.kafka.source_topics
 import tandem.ledger.delta.delta_tables
 import tandem.ledger.delta.journal
-import tandem.ledger.delta.leases
+import tandem.ledger.delta.one_writer.leases
 import tandem.ledger.files.file_ranges
 import tandem.ledger.publish.adoption
 import tandem.ledger.publish.batch_parts
@@ -56,10 +56,11 @@ from tandem.batch.runtime.parquet_writer import Written
 from tandem.batch.runtime.spark_jobs import TaskFailed
 from tandem.infra.kafka import Address, NoTopic, Topic
 from tandem.infra.settings import BatchSettings, KeepSettings, LineageSettings, RegistrySettings, SpeedSettings, StorageSettings
-from tandem.ledger.delta import delta_tables, leases
+from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.leases import Lease, Owner
 from tandem.ledger.delta.location import Location
+from tandem.ledger.delta.one_writer import leases
+from tandem.ledger.delta.one_writer.leases import Lease, Owner
 from tandem.ledger.delta.vacuum import Freed
 from tandem.ledger.files.file_ranges import RECORDS, FileRange
 from tandem.ledger.log.archived_range import archived_range
@@ -311,7 +312,7 @@ def surroundings() -> Iterator[None]:
     """Replace what lies below the waist and beside the decisions, in favour of the world that is entered then."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (
-            *(tandem.ledger.delta.delta_tables, tandem.ledger.delta.journal, tandem.ledger.delta.leases),
+            *(tandem.ledger.delta.delta_tables, tandem.ledger.delta.journal, tandem.ledger.delta.one_writer.leases),
             *(tandem.ledger.realtime.commit_files, tandem.ledger.publish.batch_parts),
         ):
             patch.setattr(module, "pa", ARROW)
@@ -336,7 +337,7 @@ def surroundings() -> Iterator[None]:
             "_span_values",
             _remembered(tandem.ledger.realtime.commit_files._span_values, *span_columns),
         )
-        for module in (tandem.ledger.delta.delta_tables, tandem.ledger.delta.journal, tandem.ledger.delta.leases):
+        for module in (tandem.ledger.delta.delta_tables, tandem.ledger.delta.journal, tandem.ledger.delta.one_writer.leases):
             patch.setattr(module, "uuid4", lambda: _Name(f"{world().number():032x}"))
         patch.setattr(tandem.batch.recompute.build, "secrets", SimpleNamespace(randbits=lambda _: world().number()))
         patch.setitem(tandem.ledger.realtime_writer.Writer.compact.__kwdefaults__, "fanout", 2)

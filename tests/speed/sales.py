@@ -19,8 +19,8 @@ from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime.tiling import end
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tandem.speed.process import speed_layer
 from tandem.views.project.project import Project, load_files
 from tests.stack import stack_settings

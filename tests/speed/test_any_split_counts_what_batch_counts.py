@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tandem.speed.dedup.identities as hashing
+import tandem.speed.dedup.within_task as hashing
 from tandem.speed.dedup.dedup_window import DedupWindow
-from tandem.speed.dedup.identities import identified, identities, values
 from tandem.speed.dedup.row_hash import row_hashes
+from tandem.speed.dedup.within_task import identified, identities, values
 from tandem.speed.micro_batch.fold import fold_shares
 from tandem.speed.micro_batch.task import Share, Task, share_of
 from tandem.views.arrow.arrays import from_ipc

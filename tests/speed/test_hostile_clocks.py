@@ -18,8 +18,8 @@ from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.compaction import expired, merged, plan
 from tandem.speed.dedup.dedup_window import DedupWindow, recalled
-from tandem.speed.dedup.identities import Identities
 from tandem.speed.dedup.keys import KEY, Keys
+from tandem.speed.dedup.within_task import Identities
 from tandem.speed.micro_batch.log_tail import PolledEnd, PolledEnds
 from tandem.speed.source.counted_at import CountedLog, CountedRange, divided, of_ledger, together
 from tandem.views.instant import microseconds

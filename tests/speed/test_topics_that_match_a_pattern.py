@@ -17,8 +17,8 @@ from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.log.positions import LOG_START, Position
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tandem.serving.status.sources import LogEnd
 from tandem.serving.status.topics import topics_document, topics_sentence
 from tandem.speed.hot.follow import HotTailEnded

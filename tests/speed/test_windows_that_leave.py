@@ -11,8 +11,8 @@ from tandem.batch.verify.oracle_sample import sampled
 from tandem.ledger.publish.releases import Releases
 from tandem.serving.connection import Connection
 from tandem.serving.memory.store import Store
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tandem.views.project.project import load_files
 from tests.samples import LONGER
 from tests.speed.sales import START, answered, project_files, sale

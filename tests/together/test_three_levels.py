@@ -18,8 +18,8 @@ from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.serving.connection import Connection
 from tandem.serving.memory.store import MEMORY, Store
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tandem.views.errors import DefinitionError
 from tandem.views.fingerprint.from_time import from_time
 from tandem.views.project import project

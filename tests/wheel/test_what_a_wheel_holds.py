@@ -14,7 +14,7 @@ NEEDED = (
     "tandem/infra/locks/jars.lock",
     "tandem/infra/locks/ivy.xml",
     "tandem/infra/locks/airflow.lock",
-    "tandem/infra/grafana/dashboards",
+    "tandem/infra/monitoring/grafana/dashboards",
     "tandem/serving/page/index.html",
     "tandem/cli/project/template/conftest.py",
     "tandem/cli/project/template/definitions.py",

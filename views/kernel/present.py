@@ -1,39 +1,25 @@
-"""The kernel's present: turns states into answers.
-
-A row's label says whether its window is open, complete, or expected to change no more:
-
-    open      the watermark has not reached the window's end
-    on_time   it has, and events that are at most `lateness` behind it may still arrive
-    final     no such event can change the window any more
-
-A label is not a promise: an event that arrives later counts all the same, and `after_final` counts it.
-A window in the order of the log is open until the log completes it, then final, whatever the time. A window without an end stays
-open.
-"""
+"""The kernel's present: turns states into answers, and labels their windows (`tandem.views.kernel.window_labels`)."""
 
 from datetime import datetime
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from tandem.views.arrow import arrays, python_values
+from tandem.views.arrow import arrays
 from tandem.views.dated import DatedView, pieces
 from tandem.views.instant import microseconds
 from tandem.views.kernel.merge import regrouped
 from tandem.views.kernel.partial import Partial
-from tandem.views.source.watermark import final_until
+from tandem.views.kernel.window_labels import window_states
 from tandem.views.view import View, answer_schema, arranged_schema, bind, group_columns
-from tandem.views.windows.placement import COMPLETE, STATES, WINDOW_COLUMNS, WINDOW_STATE, Step, WindowState, timestamp
-
-_OPEN, _ON_TIME, _FINAL = range(len(STATES))
+from tandem.views.windows.placement import WINDOW_COLUMNS, WINDOW_STATE, Step, timestamp
 
 
 def present(view: View, merged: Partial, watermark: int | None = None) -> pa.Table:
     """The answer of states: one row per key and window, in no order, with the columns of answer_schema(view).
 
     The states have to be merged, as `partial` and `merge` return them. `watermark` is the source's watermark at their end,
-    in microseconds since 1970, and labels windows (see above); None is before every event.
+    in microseconds since 1970, and labels windows; None is before every event.
     """
     return present_arranged(view, arrange(view, merged.states), watermark)
 
@@ -95,29 +81,3 @@ def _with_columns_of(schema: pa.Schema, answer: pa.Table) -> pa.Table:
     there = answer.column_names
     columns = [answer[field.name] if field.name in there else pa.nulls(answer.num_rows, field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
-
-
-def window_states(view: View, arranged: pa.Table, watermark: int | None) -> pa.Array:
-    """The label of each row of arranged states, at a watermark in microseconds since 1970; None is before every event."""
-    return python_values.array(STATES, pa.string()).take(arrays.from_numpy(_labels(view, arranged, watermark), pa.int64()))
-
-
-def _labels(view: View, arranged: pa.Table, watermark: int | None) -> npt.NDArray[np.int64]:
-    placement = bind(view).placement
-    if placement.in_order:
-        complete = arrays.integers(arrays.whole(arranged[COMPLETE.name].cast(pa.int64())))
-        return np.where(complete == 1, _FINAL, _OPEN)
-    if watermark is None:
-        return np.full(arranged.num_rows, _OPEN)
-    column = arrays.whole(arranged[WINDOW_COLUMNS[1]])
-    ends, ended = arrays.integers(column), arrays.validity(column)
-    final = final_until(view.source, watermark, placement.timing.grace)
-    labels = np.where(ends <= watermark, np.where(ends <= final, _FINAL, _ON_TIME), _OPEN)
-    return np.where(ended, labels, _OPEN)
-
-
-def window_state(end: int | None, watermark: int | None, final: int | None) -> WindowState:
-    """The label of one row whose window ends by time, or never if `end` is None; `final` is `final_until` of the watermark."""
-    if end is None or watermark is None or final is None or end > watermark:
-        return "open"
-    return "final" if end <= final else "on_time"

@@ -10,8 +10,8 @@ import time
 from tandem.bench.input_end import watched
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Value
-from tandem.serving.read.reader import Reader
 from tandem.serving.read.snapshot import Snapshot
 
 LOOK_S = 0.01

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +12,7 @@ from tandem.cli.project.infer.first_view import choose
 from tandem.cli.project.infer.project_text import check_text, definitions_text
 from tandem.cli.project.try_view import TOPIC, Trial, trial
 from tandem.cli.records.file_values import file_values
+from tandem.infra import clock
 from tandem.views.decode.sample_records import as_records
 from tandem.views.decode.value_parsers import parse_values
 from tandem.views.errors import TandemError
@@ -79,7 +79,7 @@ def project_for_file(
     project = load_files(files)
     source = project.sources[text.source]
     with file_values(source, file) as values:
-        tried = trial(project.views[text.view], islice(values, _MOST_VALUES), at=datetime.now(UTC))
+        tried = trial(project.views[text.view], islice(values, _MOST_VALUES), at=clock.now())
     checks = check_text(origin, text, _events(project, text.source, file))
     return ProjectForFile(
         {"definitions.py": files["definitions.py"], "test_definitions.py": checks.encode()}, text.source, text.view, tried
@@ -96,7 +96,7 @@ def _events(project: Project, name: str, file: Path) -> list[Any]:
     source = project.sources[name]
     with file_values(source, file) as values:
         some = [value.value for value in islice(values, _TEST_VALUES)]
-    records = as_records(source, some, topic_id=TOPIC, offsets=range(len(some)), at=datetime.now(UTC))
+    records = as_records(source, some, topic_id=TOPIC, offsets=range(len(some)), at=clock.now())
     events, rejects = parse_values(source, source.event, source.decoder, records.combine_chunks().to_batches()[0])
     if not events:
         reject = next(iter(rejects.values()))

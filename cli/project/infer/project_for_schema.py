@@ -3,7 +3,6 @@
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
@@ -28,6 +27,7 @@ from tandem.cli.project.infer.topic_sample import TopicSample
 from tandem.cli.project.try_view import TOPIC, trial
 from tandem.cli.records.bundles import BundledValue
 from tandem.cli.records.length_values import length_bytes
+from tandem.infra import clock
 from tandem.infra.settings import RegistrySettings
 from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.views.decode.file import value_ends
@@ -112,7 +112,7 @@ def _for_schema(
     rows = [_row(event) for event in events]
     text = write_text(_measure(columns, rows), repeats([_as_texts(row) for row in rows]) if values else frozenset())
     project = load_files(_files(text, toml))
-    tried = trial(project.views[text.view], _bundles(values), at=datetime.now(UTC), schemas=schemas)
+    tried = trial(project.views[text.view], _bundles(values), at=clock.now(), schemas=schemas)
     some = _decode(project.sources[text.source], values, schemas) if values else []
     some = some or [example_event(project.sources[text.source].event, n) for n in range(1, 3)]
     checks = check_text(origin, text, _different(project.sources[text.source], some))
@@ -132,7 +132,7 @@ def _files(text: ProjectText, toml: str) -> dict[str, bytes]:
 def _decode(source: Source, values: Sequence[bytes], schemas: RegistrySchemas) -> list[Any]:
     """The values as events. Raises TandemError if none of them is one."""
     ready = schemas.ready_for(source, values)
-    records = as_records(ready, values, topic_id=TOPIC, offsets=range(len(values)), at=datetime.now(UTC))
+    records = as_records(ready, values, topic_id=TOPIC, offsets=range(len(values)), at=clock.now())
     events, rejects = parse_values(ready, ready.event, ready.decoder, records.combine_chunks().to_batches()[0])
     if not events:
         reject = next(iter(rejects.values()))

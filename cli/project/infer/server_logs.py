@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from types import UnionType
 from typing import Any, Final, cast
 
@@ -12,6 +12,7 @@ import msgspec
 from tandem.cli.project.infer.field_type import FieldType, Kind
 from tandem.cli.project.infer.sample import FileSample
 from tandem.cli.records.lines import without_end
+from tandem.infra import clock
 from tandem.views import public as tandem
 from tandem.views.decode.value_parsers import parser
 from tandem.views.source.decoder import record_parameters
@@ -82,7 +83,7 @@ def log_sample(lines: Sequence[bytes], zone: str | None) -> FileSample | None:
 def _events(log: _Log, decoder: Any, lines: Sequence[bytes]) -> list[Any]:
     """The lines that the decoder reads, as events."""
     parse = parser(cast("type[Event]", msgspec.defstruct("Line", [*log.fields.items()], bases=(Event,), frozen=True)), decoder)
-    record = [datetime.now(UTC) for _ in record_parameters(decoder)]
+    record = [clock.now() for _ in record_parameters(decoder)]
     events = []
     for line in lines:
         with suppress(Reject):

@@ -25,9 +25,9 @@ from tandem.ledger.log.positions import LOG_START
 from tandem.serving.connection import AtOneSnapshot
 from tandem.serving.http.protocol import formats
 from tandem.serving.memory.store import InMemory, Pinned, Store
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Failed, Outcome, ReadFailed
 from tandem.serving.read.provenance import Layer, Provenance
-from tandem.serving.read.reader import Reader
 from tandem.serving.read.selection import ALWAYS, Selection, select
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.read.touched_rows import any_touched, split

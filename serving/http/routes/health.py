@@ -13,8 +13,8 @@ from tandem.serving.http.queries import describe
 from tandem.serving.http.queries.permitted import readable
 from tandem.serving.http.requests.gate import Gated
 from tandem.serving.http.requests.server import Server, principal_of, server_of
+from tandem.serving.read.merged_layers import refusal
 from tandem.serving.read.outcome import Failed, ReadFailed
-from tandem.serving.read.reader import refusal
 from tandem.serving.read.snapshot import Snapshot
 from tandem.views.instant import utc_text
 from tandem.views.source.source import Source

@@ -16,8 +16,8 @@ from tandem.cli.__main__ import main
 from tandem.infra import kafka
 from tandem.ledger.log.gaps import GapNotAccepted, Gaps
 from tandem.ledger.publish.publications import Publication
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tests.batch.shop import Shop
 from tests.speed.sales import Running, folded, wait_for
 from tests.stack import new_topic

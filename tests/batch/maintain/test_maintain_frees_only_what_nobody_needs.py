@@ -24,7 +24,7 @@ from tandem.infra.settings import BatchSettings, KeepSettings, Settings
 from tandem.ledger import cuts
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.journal import Journal
-from tandem.ledger.delta.locks import LockTimeout
+from tandem.ledger.delta.one_writer.locks import LockTimeout
 from tandem.ledger.files.file_ranges import EVENTS, RECORDS, PositionColumns, file_ranges
 from tandem.ledger.log.archive_runs import APP_ID, ArchiveLedger
 from tandem.ledger.log.counts import Counts
@@ -34,8 +34,8 @@ from tandem.ledger.publish import promotion
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, Failed, Value
-from tandem.serving.read.reader import Reader
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint
 from tandem.views.kernel.kernel import decode
 from tandem.views.source.source import RECORDS_SCHEMA, REJECTS_SCHEMA, events_schema

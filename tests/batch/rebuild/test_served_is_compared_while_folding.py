@@ -25,7 +25,7 @@ from tandem.ledger.log.gaps import Gap
 from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.ledger.publish.audits import Audit
 from tandem.ledger.publish.batch_parts import BatchPart, BatchView
-from tandem.ledger.publish.labels import counted_by_one
+from tandem.ledger.publish.label_counts import counted_by_one
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.views.kernel.kernel import decode

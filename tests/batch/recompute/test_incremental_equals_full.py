@@ -12,8 +12,8 @@ from tandem.batch.archive import archive
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.plan import BadRequest, RecomputeRequest
 from tandem.ledger.publish.publications import Publication
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Failed
-from tandem.serving.read.reader import Reader
 from tests.batch.shop import Log, Shop, records
 
 VIEWS = """

@@ -7,8 +7,8 @@ from typing import Any
 from tandem.batch.archive import archive
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.plan import RecomputeRequest
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Failed
-from tandem.serving.read.reader import Reader
 from tests.batch.shop import DEFINITIONS, Log, Shop, records, together
 
 EVER = DEFINITIONS.replace('identity=("id",)', 'identity=("id",), identity_spans="any_time"')

@@ -22,8 +22,8 @@ from tandem.ledger.publish.if_promoted import IfPromoted
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tandem.serving.read.release_comparison import ReleaseComparison
 from tandem.views.errors import DefinitionError
 from tests.batch.shop import DEFINITIONS, MALFORMED, Log, Shop, answers, assert_true, records, together, truth

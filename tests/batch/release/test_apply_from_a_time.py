@@ -17,8 +17,8 @@ from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases
 from tandem.serving.memory.store import Store
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tandem.serving.read.selection import Selection
 from tandem.views.dated import DatedView
 from tandem.views.errors import DefinitionError, TandemError

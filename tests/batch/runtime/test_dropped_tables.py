@@ -15,8 +15,8 @@ from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.delta_tables import open_table
 from tandem.ledger.delta.errors import Unreadable
-from tandem.ledger.delta.fence import Fenced
 from tandem.ledger.delta.location import Location
+from tandem.ledger.delta.one_writer.fence import Fenced
 from tests.infra.storage.s3 import a_bucket
 from tests.ledger.delta.held import held
 

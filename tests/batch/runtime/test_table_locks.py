@@ -9,10 +9,10 @@ import pytest
 
 from tandem.batch.runtime.table_locks import hold, locked
 from tandem.infra.settings import BatchSettings, Settings, StorageSettings
-from tandem.ledger.delta import leases, locks
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.fence import Unclaimed
-from tandem.ledger.delta.locks import LockTimeout
+from tandem.ledger.delta.one_writer import leases, locks
+from tandem.ledger.delta.one_writer.fence import Unclaimed
+from tandem.ledger.delta.one_writer.locks import LockTimeout
 from tests.infra.storage.s3 import a_bucket
 from tests.ledger.tiny import AT
 

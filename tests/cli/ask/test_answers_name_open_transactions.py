@@ -7,7 +7,7 @@ from tandem.cli.command.uncounted import warning
 from tandem.infra.kafka.contract import OpenTransaction
 from tandem.infra.settings import Settings
 from tandem.ledger.log.positions import Position
-from tandem.serving.read.reader import Reader
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.status.open_transactions import LONG, BlockedPartition
 from tandem.serving.status.sources import LogEnd
 from tests.serving.world import forty_hits

@@ -10,7 +10,7 @@ import pytest
 
 from tandem.cli.__main__ import main
 from tandem.serving import Value
-from tandem.serving.read.reader import Reader
+from tandem.serving.read.merged_layers import Reader
 from tests.serving.world import NOON, World, forty_hits
 from tests.stack import PYTHONPATH, environ
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from tandem.cli.__main__ import main
 from tandem.infra import kafka
-from tandem.ledger.delta import locks
+from tandem.ledger.delta.one_writer import locks
 from tests.batch.shop import Shop, records, together, truth
 from tests.stack import new_topic
 

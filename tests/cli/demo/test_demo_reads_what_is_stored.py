@@ -14,10 +14,10 @@ from tandem.cli.demo.checks.stored_edges import AlertCheck, alert_document, comp
 from tandem.cli.demo.checks.stored_rows import ComparedSink, comparable_sinks, rows_of_topic
 from tandem.infra import kafka
 from tandem.infra.settings import KafkaSettings, Settings
-from tandem.infra.settings.tables.sinks import SinkSettings
+from tandem.infra.settings.toml_tables.sinks import SinkSettings
 from tandem.ledger.log.positions import LOG_START
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tandem.serving.read.row_filter import RowsWanted
 from tandem.serving.sinks.definition import sinks_of
 from tandem.serving.sinks.follow import follow

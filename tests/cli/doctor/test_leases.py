@@ -10,9 +10,9 @@ import pytest
 
 from tandem.cli.doctor.leases import UNREADABLE
 from tandem.infra.folders import ROOT
-from tandem.ledger.delta import leases
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.leases import Lease, Owner
+from tandem.ledger.delta.one_writer import leases
+from tandem.ledger.delta.one_writer.leases import Lease, Owner
 from tests.cli.doctor.looked import fine, looked
 from tests.infra.storage.s3 import a_bucket
 

@@ -16,7 +16,7 @@ from tandem.cli.__main__ import main
 from tandem.cli.doctor import state as looks
 from tandem.infra.process import background
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.locks import LockOwner
+from tandem.ledger.delta.one_writer.locks import LockOwner
 from tandem.ledger.log.archive_runs import IMPORT, ArchiveLedger
 from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.log.positions import LOG_START

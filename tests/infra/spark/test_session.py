@@ -21,7 +21,7 @@ from tandem.infra.settings import KafkaSettings, Settings
 from tandem.infra.spark.jvm_lock import try_lock
 from tandem.infra.spark.kafka_source import kafka_options
 from tandem.infra.spark.session import frugal
-from tandem.ledger.delta import locks
+from tandem.ledger.delta.one_writer import locks
 from tests.stack import PYTHONPATH, environ
 
 pytestmark = pytest.mark.spark

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from tandem.ledger.delta import leases
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.leases import Owner
+from tandem.ledger.delta.one_writer import leases
+from tandem.ledger.delta.one_writer.leases import Owner
 from tests.ledger.tiny import AT
 
 

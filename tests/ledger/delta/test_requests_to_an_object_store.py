@@ -8,10 +8,11 @@ from itertools import takewhile
 import pyarrow as pa
 
 from tandem.infra.folders import ROOT
-from tandem.ledger.delta import delta_tables, leases, retries
+from tandem.ledger.delta import delta_tables, retries
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.journal import Journal
-from tandem.ledger.delta.leases import Owner
+from tandem.ledger.delta.one_writer import leases
+from tandem.ledger.delta.one_writer.leases import Owner
 from tandem.ledger.delta.watched_table import POLL_REQUESTS, Watched
 from tests.infra.storage.s3 import Faults, a_bucket
 from tests.ledger.tiny import AT

@@ -7,7 +7,7 @@ from tandem.ledger.cuts import bridge
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import Position
-from tandem.ledger.publish.labels import Labels, labels_below
+from tandem.ledger.publish.label_counts import Labels, labels_below
 from tandem.ledger.publish.publications import Publication
 from tandem.views.source.watermark import Newest
 from tests.ledger.tiny import AT, SOURCE, VIEW, at, claim, commit_each, first, fold

@@ -6,7 +6,7 @@ from tandem.ledger.cuts import bridge
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import Position
-from tandem.ledger.publish.labels import repaired
+from tandem.ledger.publish.label_counts import repaired
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.realtime_writer import Writer
 from tests.ledger.tiny import AT, SOURCE, at, claim, first, fold

@@ -9,8 +9,8 @@ import pytest
 
 from tandem.serving import client as clients
 from tandem.serving.client import Client, Refused
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Value
-from tandem.serving.read.reader import Reader
 from tests.serving.http.served import Served, serving
 from tests.serving.world import NOON, World, forty_hits, hit
 

@@ -7,8 +7,8 @@ import pytest
 from tandem.ledger.delta import delta_tables
 from tandem.serving.connection import Connection
 from tandem.serving.memory.store import Store
+from tandem.serving.read.merged_layers import Reader, UnknownView
 from tandem.serving.read.outcome import Absent, Failed, ReadFailed, Value
-from tandem.serving.read.reader import Reader, UnknownView
 from tandem.serving.read.selection import BadSelection
 from tests.serving.read.test_failed_is_not_absent import handle_and_paths, tamper
 from tests.serving.world import DEFINITIONS, NOON, World, hit, nine_hits, position

@@ -26,8 +26,8 @@ from tandem.ledger.realtime_writer import Writer
 from tandem.serving.connection import Connection
 from tandem.serving.memory import stack
 from tandem.serving.memory.store import MEMORY, Store
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, ReadFailed, Value
-from tandem.serving.read.reader import Reader
 from tandem.serving.read.selection import ALWAYS, select
 from tandem.views.arrow.arrays import from_ipc
 from tandem.views.fingerprint.fingerprint import fingerprint

@@ -18,8 +18,8 @@ from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.standing import StandingReleases
 from tandem.serving.connection import Connection
 from tandem.serving.memory.store import Store
+from tandem.serving.read.merged_layers import Reader, UnknownView
 from tandem.serving.read.outcome import Absent, Failed, Value
-from tandem.serving.read.reader import Reader, UnknownView
 from tandem.serving.read.snapshot_follower import SnapshotFollower
 from tests.serving.two_releases import CHANGES, DAYS, applied, asked, build, differing, edited, promote, ranges_of
 from tests.serving.world import NOON, World, hit, position

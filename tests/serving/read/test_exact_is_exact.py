@@ -23,8 +23,8 @@ from tandem.ledger.realtime_writer import Writer
 from tandem.serving.connection import Connection
 from tandem.serving.http.protocol.media_types import ARROW, CSV, NDJSON
 from tandem.serving.memory.store import Store
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, Value
-from tandem.serving.read.reader import Reader
 from tandem.serving.spark_frames import Frames
 from tandem.views import oracle
 from tandem.views.arrow.arrays import to_ipc

@@ -17,8 +17,8 @@ from tandem.ledger.publish.releases import Releases
 from tandem.ledger.realtime.commit_files import SCHEMA, to_rows
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime_writer import Writer
+from tandem.serving.read.merged_layers import Reader, UnknownView
 from tandem.serving.read.outcome import Absent, Failed, ReadFailed, Value, given
-from tandem.serving.read.reader import Reader, UnknownView
 from tandem.serving.read.selection import BadSelection
 from tests.serving.world import NOON, SOURCE, World, hit, nine_hits, position
 

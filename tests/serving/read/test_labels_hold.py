@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import LOG_START, Position
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, Value
-from tandem.serving.read.reader import Reader
 from tandem.views.source.watermark import Newest, later, newest, watermark
 from tests.serving.world import NOON, TOPIC_ID, World, hit, position
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import LOG_START
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, Failed, Value
-from tandem.serving.read.reader import Reader
 from tandem.serving.read.selection import BadSelection
 from tests.serving import oracle
 from tests.serving.world import World, hit, position

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.serving.read import release_comparison
-from tandem.serving.read.reader import Reader, UnknownView
+from tandem.serving.read.merged_layers import Reader, UnknownView
 from tandem.serving.read.release_comparison import ReleaseComparison, ViewComparison
 from tandem.serving.read.snapshot import RealtimeTail
 from tandem.views.instant import utc_text

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, Value
-from tandem.serving.read.reader import Reader
 from tandem.serving.read.selection import BadSelection, parse_span
 from tests.serving.world import NOON, World, hit, position
 

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from tandem.infra.settings import Settings
-from tandem.infra.settings.tables.sinks import SinkSettings
+from tandem.infra.settings.toml_tables.sinks import SinkSettings
 from tandem.serving.read.row_filter import RowsWanted
 from tandem.serving.sinks.definition import check_sink
 from tandem.serving.sinks.follow import SinkStep, follow, token_of_target

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tandem.serving.memory.store import MEMORY, Store
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Value
-from tandem.serving.read.reader import Reader
 from tandem.serving.sql import merged_views
 from tandem.serving.sql.limits import StatementLimits
 from tandem.serving.sql.merged_views import MergedViews, ask, state_names

@@ -11,7 +11,7 @@ import pytest
 from tandem.cli.__main__ import main
 from tandem.cli.doctor import sinks as looks
 from tandem.infra.folders import ROOT
-from tandem.serving.read.reader import Reader
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.status.sink_report import SinkReporter, TargetToken, forget_others, reports
 from tandem.serving.status.sinks import SinkState, sink_states
 from tests.cli.doctor.looked import fine, wrong

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.speed.dedup.dedup_window import DedupWindow, Evicted, recalled
-from tandem.speed.dedup.identities import Identities
 from tandem.speed.dedup.identity_runs import SECOND, merged, run_of
 from tandem.speed.dedup.keys import Keys
-from tests.speed.dedup.test_identities import keys_made
+from tandem.speed.dedup.within_task import Identities
+from tests.speed.dedup.test_within_task import keys_made
 
 SPAN = 10 * SECOND
 BEGIN = 1_000 * SECOND

@@ -18,8 +18,8 @@ from tandem.batch.verify.oracle_sample import sampled
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tandem.speed.hot.follow import HotTailEnded
 from tandem.views.dated import DatedView
 from tandem.views.project.earlier_files import EarlierFiles

@@ -17,7 +17,7 @@ from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.ledger.realtime.commits import Commit
 from tandem.serving.read.snapshot import RealtimeTail
 from tandem.speed.dedup.dedup_window import DedupWindow
-from tandem.speed.dedup.identities import identified, identities, values
+from tandem.speed.dedup.within_task import identified, identities, values
 from tandem.speed.hot import hot_tail
 from tandem.speed.hot.comparison import differing
 from tandem.speed.hot.hot_tail import Covered, HotTail, states

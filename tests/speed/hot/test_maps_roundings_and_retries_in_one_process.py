@@ -18,8 +18,8 @@ from tandem.batch.transfer import export_archive, import_archive
 from tandem.cli.records.redecode import decode_again
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tandem.speed.hot.follow import HotTailEnded
 from tests import one_process
 from tests.speed.hot.beside import Beside, beside, layer

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tandem.ledger.log.fetch_checks import refuse_unclosed
 from tandem.speed.dedup.dedup_window import DedupWindow
-from tandem.speed.dedup.identities import Identities
+from tandem.speed.dedup.within_task import Identities
 from tandem.speed.micro_batch.fold import MicroBatchResult, RangeMismatch, Workers, fold_records
 from tandem.speed.micro_batch.task import Task
 from tandem.views.arrow.arrays import from_ipc

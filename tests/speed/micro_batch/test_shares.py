@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.speed.dedup.dedup_window import DedupWindow
-from tandem.speed.dedup.identities import SCHEMA
+from tandem.speed.dedup.within_task import SCHEMA
 from tandem.speed.micro_batch.fold import RangeMismatch, fold_shares
 from tandem.speed.micro_batch.task import Share, Task, share_of
 from tandem.views.arrow.arrays import from_ipc, to_ipc

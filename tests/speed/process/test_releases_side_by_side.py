@@ -20,8 +20,8 @@ from tandem.ledger.log.positions import Position
 from tandem.ledger.publish import promotion
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.standing import StandingReleases
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tandem.views.project.project import Project, load_files
 from tests.speed.sales import (
     folded,

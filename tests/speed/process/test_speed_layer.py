@@ -21,8 +21,8 @@ from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.standing import StandingReleases
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.tiling import chain
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tandem.speed.source.start_position import OffsetsLost
 from tandem.views.project.project import load_files
 from tests.speed.sales import (

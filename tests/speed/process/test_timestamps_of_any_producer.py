@@ -18,8 +18,8 @@ from tandem.ledger.hot.feed import HotFeed
 from tandem.ledger.publish.publications import Publications
 from tandem.serving.connection import Connection
 from tandem.serving.memory.store import Store
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tandem.speed.hot.process import HotProcess
 from tandem.views.project.project import load_files
 from tests.speed.sales import Running, folded, log_end, sale, settings_for, total, wait_for, wait_until_folded

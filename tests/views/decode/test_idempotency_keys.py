@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tandem.speed.dedup.identities import keys_of
+from tandem.speed.dedup.within_task import keys_of
 from tandem.views import oracle
 from tandem.views.decode import decode
 from tandem.views.errors import DefinitionError

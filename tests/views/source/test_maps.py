@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem import Epoch, Event, Name, Scale, Source, View, apache, avro, count, csv, json, maximum, nginx_json, protobuf, total
-from tandem.speed.dedup.identities import keys_of
+from tandem.speed.dedup.within_task import keys_of
 from tandem.views.decode.value_parsers import parser
 from tandem.views.errors import DefinitionError
 from tandem.views.fingerprint.event_meaning import event_meaning

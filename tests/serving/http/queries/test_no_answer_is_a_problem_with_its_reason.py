@@ -11,7 +11,7 @@ import pytest
 from tandem.ledger.delta import delta_tables
 from tandem.serving.http.protocol import formats, media_types
 from tandem.serving.http.protocol.problem import MEDIA, Problem
-from tandem.serving.read import reader
+from tandem.serving.read import merged_layers
 from tests.serving.http.served import Served
 from tests.serving.read.test_failed_is_not_absent import handle_and_paths
 from tests.serving.world import NOON, SOURCE, World, hit, nine_hits, position
@@ -231,7 +231,7 @@ def test_an_internal_error_reveals_nothing(world: World, monkeypatch: pytest.Mon
 
 
 def test_a_server_that_computes_a_view_differently_is_not_ready(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "fingerprint", lambda _: "of another kernel")
+    monkeypatch.setattr(merged_layers, "fingerprint", lambda _: "of another kernel")
     with Served(world).asker() as asker:
         problem(asker.get("/views/ever/rows"), 503, "was published by a version of Tandem that computes it differently")
         problem(asker.get("/readyz"), 503)

@@ -20,8 +20,8 @@ from tandem.ledger.publish.publications import Publications
 from tandem.serving.memory.differences import identity
 from tandem.serving.memory.layer import MemoryLayout
 from tandem.serving.memory.store import Store
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, Value
-from tandem.serving.read.reader import Reader
 from tandem.serving.sinks.alerts import follow
 from tandem.serving.sinks.alerts.book import AlertDocument, Book, open_book
 from tandem.serving.sinks.alerts.episodes import Edge

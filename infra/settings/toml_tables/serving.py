@@ -3,7 +3,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from tandem.infra.settings.tables.oidc import OidcSettings
+from tandem.infra.settings.toml_tables.oidc import OidcSettings
 from tandem.infra.settings.values import Count, Port, Positive
 
 

@@ -1,7 +1,7 @@
 """Leases: one writer of tables on an object store, where an operating system's lock does not reach a second machine.
 
 A lease is one row of a small table, `control/leases/<name>`, which each holder replaces by a conditional commit: owner, token,
-duration. Its token is greater than that of every earlier holder, and fences commits (ledger/delta/fence.py).
+duration. Its token is greater than that of every earlier holder, and fences commits (ledger/delta/one_writer/fence.py).
 
 Who may take it
     Anybody if it was never taken or was released; and who has seen the same row, unchanged, for its whole duration on a clock
@@ -15,7 +15,7 @@ What a wrong clock, or a pause, can do
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from threading import Event, Lock, Thread
 from typing import Any, Final
 from uuid import uuid4
@@ -23,11 +23,12 @@ from uuid import uuid4
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from tandem.infra import clock
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Conflict, Unwritable, Vanished
-from tandem.ledger.delta.fence import LeaseLost
-from tandem.ledger.delta.locks import LockTimeout
+from tandem.ledger.delta.one_writer.fence import LeaseLost
+from tandem.ledger.delta.one_writer.locks import LockTimeout
 from tandem.views.errors import TandemError
 
 DURATION_S: Final = 30.0
@@ -273,7 +274,7 @@ def _free(found: LeaseRow, owner: Owner) -> bool:
 
 def _put(handle: DeltaTable, record: LeaseRow) -> None:
     rows = pa.Table.from_pylist([record.to_row()], SCHEMA)
-    delta_tables.conditional_replace(handle, delta_tables.files(handle), [rows], at=datetime.now(UTC))
+    delta_tables.conditional_replace(handle, delta_tables.files(handle), [rows], at=clock.now())
 
 
 def _stored(handle: DeltaTable) -> LeaseRow | None:

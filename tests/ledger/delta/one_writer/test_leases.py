@@ -12,13 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tandem.ledger.delta import delta_tables, fence, leases, retries
+from tandem.ledger.delta import delta_tables, retries
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Conflict, Unwritable, Vanished
-from tandem.ledger.delta.fence import Fenced, LeaseLost, Unclaimed
 from tandem.ledger.delta.journal import Journal
-from tandem.ledger.delta.leases import Lease, Owner
-from tandem.ledger.delta.locks import LockTimeout
+from tandem.ledger.delta.one_writer import fence, leases
+from tandem.ledger.delta.one_writer.fence import Fenced, LeaseLost, Unclaimed
+from tandem.ledger.delta.one_writer.leases import Lease, Owner
+from tandem.ledger.delta.one_writer.locks import LockTimeout
 from tandem.views.errors import TandemError
 from tests.infra.storage.s3 import a_bucket
 from tests.ledger.tiny import AT

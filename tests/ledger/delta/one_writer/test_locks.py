@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.ledger.delta.locks import LockTimeout, hold, owner
+from tandem.ledger.delta.one_writer.locks import LockTimeout, hold, owner
 from tandem.views.errors import TandemError
 from tests.ledger.tiny import AT
 

@@ -13,7 +13,7 @@ import pytest
 from tandem.cli.metrics.families import FAMILIES
 from tandem.infra.folders import ROOT
 
-FOLDER = ROOT / "infra" / "grafana"
+FOLDER = ROOT / "infra" / "monitoring" / "grafana"
 DASHBOARDS = sorted((FOLDER / "dashboards").glob("*.json"))
 LABELS = {family.name: {*family.labels, "instance", "job"} for family in FAMILIES}
 OF_GRAFANA = {"$instance": ".*", "$__rate_interval": "1m"}

@@ -11,7 +11,7 @@ from tandem.cli.registry import COMMANDS
 from tandem.infra.folders import ROOT
 from tandem.infra.settings import keys
 
-FOLDER = ROOT / "infra" / "prometheus"
+FOLDER = ROOT / "infra" / "monitoring" / "prometheus"
 RULES = (FOLDER / "alerts.yml").read_text("utf-8")
 PAGE = (ROOT / "docs" / "runbook.md").read_text("utf-8")
 ALERTS = re.findall(r"- alert: (\w+)", RULES)
@@ -38,7 +38,7 @@ def test_the_runbook_names_existing_commands_and_settings() -> None:
 
 
 def test_every_alert_is_tested_on_metrics() -> None:
-    tried = (ROOT / "tests" / "infra" / "prometheus" / "alerts.yml").read_text("utf-8")
+    tried = (ROOT / "tests" / "infra" / "monitoring" / "prometheus" / "alerts.yml").read_text("utf-8")
     for alert in ALERTS:
         assert re.search(rf"alertname: {alert}\n\s+exp_alerts:\n", tried), f"{alert} never fires"
         assert re.search(rf"alertname: {alert}, exp_alerts: \[\]", tried), f"{alert} is never silent"
@@ -47,9 +47,9 @@ def test_every_alert_is_tested_on_metrics() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("check", "config", "infra/prometheus/prometheus.yml"),
-        ("check", "rules", "infra/prometheus/alerts.yml"),
-        ("test", "rules", "tests/infra/prometheus/alerts.yml"),
+        ("check", "config", "infra/monitoring/prometheus/prometheus.yml"),
+        ("check", "rules", "infra/monitoring/prometheus/alerts.yml"),
+        ("test", "rules", "tests/infra/monitoring/prometheus/alerts.yml"),
     ],
     ids=lambda arguments: " ".join(arguments[:2]),
 )

@@ -12,8 +12,8 @@ import pytest
 
 from tandem.speed.dedup.across_tasks import find_duplicates
 from tandem.speed.dedup.dedup_window import DedupWindow
-from tandem.speed.dedup.identities import Identities, identified, identities, is_at, values
 from tandem.speed.dedup.keys import KEY, Keys
+from tandem.speed.dedup.within_task import Identities, identified, identities, is_at, values
 from tandem.views.kernel.deduplicate import deduplicate
 from tandem.views.source.event import Event, Scale
 from tandem.views.source.source import Source, events_schema

@@ -26,7 +26,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tandem.infra.process import background
-from tandem.infra.supervision.loop import Supervisor
+from tandem.infra.supervision.supervisor import Supervisor
 from tandem.infra.supervision.part import Part, Sign, answered
 from tandem.infra.supervision.restarts import RestartBounds
 

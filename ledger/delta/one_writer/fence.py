@@ -1,4 +1,4 @@
-"""The token of a table: which holder of a lease may commit to it (ledger/delta/leases.py).
+"""The token of a table: which holder of a lease may commit to it (ledger/delta/one_writer/leases.py).
 
     TandemError
     ├── Fenced        another process holds the lease now, and this one must stop
