@@ -213,7 +213,7 @@ def test_any_write_fails(bucket: Bucket, fault: str) -> None:
 @pytest.mark.parametrize("of", [s3_server.bucket, go_bucket_behind])
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "cut short"])
 def test_some_writes_fail_in_stores_of_others(of: Any, fault: str) -> None:
-    """The sweeps use a store of our own, which is quick: here moto's server and gofakes3 take the same faults."""
+    """The sweeps use a store of our own, which is quick: here moto's server and versitygw take the same faults."""
     with a_proxied_bucket(of) as bucket:
         met = injured_run(bucket, fault, WRITES, lambda place: place[1] % _APART == 3).met
     assert {"archive-1", "recompute-1", "apply"} <= {name for name, _ in met}

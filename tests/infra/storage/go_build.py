@@ -25,7 +25,7 @@ def _folder() -> TemporaryDirectory[str]:
 def built(module: str, package: str) -> str:
     """The path of the command `package`, as the folder `module` pins it. Skips the test if it cannot be built."""
     if (server := _built(module, package)) is None:
-        pytest.skip(f"{package} cannot be built: it needs Go 1.24 and a module proxy")
+        pytest.skip(f"{package} cannot be built: it needs the Go of its go.mod and a module proxy")
     return server
 
 

@@ -1,35 +1,46 @@
-"""A third S3 server, written by others in Go: gofakes3."""
+"""A third S3 server, which keeps objects as files and is used in production: versitygw. It checks signatures."""
 
+import os
 import subprocess
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from threading import Thread
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
 from werkzeug.wrappers import Request
 
 from tandem.cli.demo.s3_server import Application, served
+from tandem.infra.process.ports import HOST, free, unused
 from tests.infra.storage.go_build import built
+from tests.infra.storage.s3 import CREDENTIALS
 
-_BUCKET = "go"
+_BUCKET = "tandem"
 _OF_THE_CONNECTION = ("connection", "transfer-encoding", "date", "server")
 
 
 @contextmanager
 def go_bucket() -> Iterator[tuple[str, Mapping[str, str]]]:
     """The address of a prefix of an empty bucket, and the options with which a client reaches it, as `s3_server.bucket`."""
-    server = built("gofakes3", "github.com/johannesboyne/gofakes3/cmd/gofakes3")
-    command = [server, "-backend", "memory", "-initialbucket", _BUCKET, "-host", "127.0.0.1:0"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stderr is not None
-        try:
-            port = next(line.rpartition(" ")[2].strip() for line in running.stderr if "using port:" in line)
-            Thread(target=running.stderr.read, daemon=True).start()
-            options = {"aws_endpoint_url": f"http://127.0.0.1:{port}", "aws_region": "us-east-1", "aws_allow_http": "true"}
-            yield f"s3://{_BUCKET}/tables", options
-        finally:
-            running.kill()
+    server = built("versitygw", "github.com/versity/versitygw/cmd/versitygw")
+    with TemporaryDirectory() as folder:
+        Path(folder, _BUCKET).mkdir()  # a folder in the server's folder is a bucket
+        port = unused()
+        keys = dict(zip(("ROOT_ACCESS_KEY", "ROOT_SECRET_KEY"), CREDENTIALS.values(), strict=True))
+        command = [server, "--port", f"{HOST}:{port}", "--quiet", "posix", folder]
+        with subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **keys}
+        ) as running:
+            try:
+                while free(port):
+                    assert running.poll() is None
+                    time.sleep(0.05)
+                options = {"aws_endpoint_url": f"http://{HOST}:{port}", "aws_region": "us-east-1", "aws_allow_http": "true"}
+                yield f"s3://{_BUCKET}/tables", options
+            finally:
+                running.kill()
 
 
 @contextmanager
@@ -39,7 +50,7 @@ def go_bucket_behind(around: Callable[[Application], Application]) -> Iterator[t
 
         def forwarded(environ: Any, start: Any) -> Iterable[bytes]:
             asked = Request(environ)
-            headers = {name: value for name, value in asked.headers if name != "Host"}
+            headers = dict(asked.headers)  # the client has signed them, and `Host` with them
             path = environ["RAW_URI"]  # as the client has encoded it
             answer = client.request(asked.method, path, headers=headers, content=asked.get_data())
             kept = [(name, value) for name, value in answer.headers.items() if name not in _OF_THE_CONNECTION]

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from tandem.cli.demo.s3_server import Application, bucket
 
+CREDENTIALS: Final = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
 _ERROR: Final = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Message>a planned fault</Message></Error>'
 _CONFLICT: Final = ("409 Conflict", "ConditionalRequestConflict")
 _TAKEN: Final = ("412 Precondition Failed", "PreconditionFailed")
@@ -161,5 +162,4 @@ class Refusing:
 def a_bucket(faults: Faults | Refusing | None = None, *, of: Any = bucket) -> Iterator[tuple[str, Mapping[str, str]]]:
     """The URL of an empty bucket and all options with which a client reaches it, in moto's server or another one."""
     with of(*([] if faults is None else [faults.around])) as (url, options):
-        credentials = {"aws_access_key_id": "a", "aws_secret_access_key": "b"} if url.startswith("s3:") else {}
-        yield url, {**options, **credentials}
+        yield url, {**options, **(CREDENTIALS if url.startswith("s3:") else {})}
