@@ -25,6 +25,10 @@ _LONGER: Final = {"day": ("day", "week", "month"), "week": ("week",), "month": (
 """The units whose windows are made of windows of a unit, on the same clocks."""
 
 
+_OFFSET: Final = len("2026-11-01T00:00:00")
+"""Where the offset begins in a time of ISO 8601."""
+
+
 @dataclass(frozen=True, eq=False)
 class Rollup(View):
     """The view that `rollup` returns: its source, filter and expressions are those of `parent`, whose states it unites."""
@@ -151,14 +155,16 @@ def _check_zone(window: Calendar, slice_: timedelta, source: Source, of: str) ->
         first, last = YEARS
     if first < YEARS[0] or last > YEARS[1]:
         raise DefinitionError(f"has windows of the years {YEARS[0]} to {YEARS[1]}, and source {source.name!r} takes more years")
+    if window.zone == "UTC":  # every day begins at a multiple of a day
+        last = first + 1
     inside = _start_inside(window, slice_ // MICROSECOND, first, last)
     if inside is None:
         return
     local = time_of(inside).astimezone(time_zone(window.zone))
     raise DefinitionError(
         f"is not made of slices of {slice_}, which {of} has: in {local.year} the clocks of {window.zone} are "
-        f"{local.isoformat()[-6:]} from UTC when a {window.unit} begins, and that is not a multiple of {slice_}; take a shorter "
-        f"window for {of}, or another zone"
+        f"{local.isoformat()[_OFFSET:]} from UTC when a {window.unit} begins, and that is not a multiple of {slice_}; "
+        f"take a shorter window for {of}, or another zone"
     )
 
 

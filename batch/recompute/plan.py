@@ -12,6 +12,7 @@ from tandem.ledger.publish.publications import Publication
 from tandem.views.errors import TandemError, listed
 from tandem.views.instant import MICROSECOND, utc_text
 from tandem.views.project.project import Project
+from tandem.views.rollup import root
 from tandem.views.source.watermark import Maxima
 from tandem.views.view import View, bind, first_window
 
@@ -88,6 +89,10 @@ def steps(project: Project, state: Publication, request: RecomputeRequest) -> li
     exactly the requested windows, and if no view has windows that can be rebuilt.
     """
     for name in request.views:
+        if (rollup := project.rollups.get(name)) is not None:
+            raise BadRequest(
+                f"view {name!r} is a rollup and has no states; recompute {root(rollup).name!r}, whose states it unites"
+            )
         if name not in project.views:
             raise BadRequest(f"no view {name!r} is published; views: {listed(name, project.views)}")
     chosen = _chosen(project, request)

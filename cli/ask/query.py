@@ -166,6 +166,8 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
     layers = {"batch": batch, "speed": f"{above} from the cut on", "merged": f"{batch} and {above} from its cut on"}
     newest = "no events counted yet" if seconds is None else f"newest event {seconds:.1f} s old"
     yield f"{'no rows; ' if isinstance(answer, Absent) else ''}{whence.whose}: {layers[whence.layer]}; {newest}"
+    if whence.rollup_of:
+        yield f"a rollup of {', of '.join(whence.rollup_of)}, at the same position"
     yield from _exactness(answer)
     if whence.watermark is not None:
         # Late events are a line of `status`: after a load of history they would be under every answer.

@@ -34,6 +34,7 @@ class Provenance:
     | `start` | where the source starts, if its definition says: records before that do not count |
     | `kept_from` | the start of the first window that stays: earlier ones have left (`View(keep=...)`); None if all stay |
     | `exactness` | what is exact, and why not if it is not |
+    | `rollup_of` | of a rollup its parent, the parent's parent and so on; positions and counts are those of the last one |
     | `live` | false if the release was asked before its promotion: `publication` was live meanwhile |
     """
 
@@ -55,6 +56,7 @@ class Provenance:
     hot: Position | None = None
     start: StartPositions | None = None
     kept_from: datetime | None = None
+    rollup_of: tuple[str, ...] = ()
     live: bool = True
 
     @property
@@ -86,6 +88,7 @@ class Provenance:
             "hot": None if self.hot is None else self.hot.to_json(),
             "start": None if self.start is None else self.start.to_json(),
             "kept_from": None if self.kept_from is None else utc_text(self.kept_from),
+            **({"rollup_of": list(self.rollup_of)} if self.rollup_of else {}),
             "age_s": age(self.newest, now=now),
             "watermark": written(self.watermark),
             "after_final": self.after_final,

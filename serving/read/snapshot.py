@@ -18,7 +18,7 @@ from tandem.serving.read.provenance import Layer, Provenance
 from tandem.views import exactness
 from tandem.views.exactness import Exactness, Reason
 from tandem.views.fingerprint.fingerprint import fingerprint
-from tandem.views.rollup import root
+from tandem.views.rollup import ancestors, root
 from tandem.views.source.watermark import later
 from tandem.views.sql.expressions import REASONS
 from tandem.views.start import StartPositions
@@ -256,6 +256,7 @@ def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mappin
         exactness=exactness_of(view, None if layer == "batch" else tail, gaps, publication.repaired.get(source)),
         start=view.source.start if isinstance(view.source.start, StartPositions) else None,
         kept_from=live.first_window,
+        rollup_of=ancestors(view),
         live=snapshot.live,
     )
 

@@ -40,6 +40,8 @@ from tandem import (
 from tandem.views.kernel.kernel import Partial, deduplicate, merge, partial, present, roll
 from tandem.views.rollup import Rollup
 from tandem.views.source.offset_ranges import Ranges
+from tandem.views.testing import rejected
+from tandem.views.verify.every_cut import checked_answer
 from tandem.views.view import bind, group_columns
 from tests.agreement.oracle import plain
 from tests.samples import GENERATIONS, LONGER, table
@@ -248,3 +250,15 @@ def test_windows_that_overlap_have_the_rows_of_a_view_of_events() -> None:
     of_events = rows(direct, partial(direct, events, Ranges.of({("topic", 0): (0, 1)})))
     of_states = rows(view, merge(view, [Partial(roll(view, one.states), one.ranges) for one in folds]))
     assert of_states == {group: {name: row[name] for name in view.measures} for group, row in of_events.items()}
+
+
+def test_a_test_of_a_project_folds_a_rollup_as_its_root_does() -> None:
+    """An event that the parent rejects is in no rollup of it, whichever keys and measures that has."""
+    bids = [
+        Bid(id=number, trial=1, at=CHANGES[0] + timedelta(minutes=30 * number), city="Oslo", amount=amount, price=Decimal(1))
+        for number, amount in enumerate((0, 1, 2, 90, 5, 7))
+    ]
+    ever = rollup(HOURLY, keys=(), window=all_time(), measures=("n", "amount"), name="ever")
+    assert [(row["n"], row["amount"]) for row in checked_answer(ever, bids)] == [(4, 15)]
+    assert rejected(ever, bids) == {"expression": 1}
+    assert [row["n"] for row in checked_answer(ROLLUPS["hopping"], bids)] == [1, 4, 4, 3]

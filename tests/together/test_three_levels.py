@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tandem.batch.recompute.plan import BadRequest, RecomputeRequest, steps
 from tandem.cli.__main__ import main
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.publications import Publication, Publications
@@ -113,6 +114,9 @@ def test_every_level_stands_where_the_root_stands(world: World) -> None:
     assert len(ours) == 1
     assert stands[0].realtime == world.writer.end != LOG_START
     assert len({each.fingerprint for each in stands}) == len(NAMES)
+    assert [each.rollup_of for each in stands] == [(), ("minutes",), ("hours", "minutes"), ("days", "hours", "minutes")]
+    with pytest.raises(BadRequest, match="'days' is a rollup and has no states; recompute 'minutes'"):
+        steps(world.project, Publications(world.tables).history()[-1], RecomputeRequest(views=("days",)))
 
 
 def test_plan_says_what_a_change_of_the_parent_means(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,10 +98,12 @@ def _ranges(accept: str) -> list[tuple[str, float]]:
 def provenance(of: Provenance, *, bound: bool) -> dict[str, Any]:
     """The provenance as JSON: as `query` prints it, with `newest` instead of the age, which would differ at each request.
 
-    A caller that is `bound` to rows gets no positions and no counts, because both are of all rows.
+    A caller that is `bound` to rows gets no positions and no counts, because both are of all rows. No caller gets a rollup's
+    parents, which it may not know.
     """
     told = of.to_json(now=of.newest or _ANY)
     del told["age_s"]
+    told.pop("rollup_of", None)
     told["newest"] = None if of.newest is None else utc_text(of.newest)
     if not bound:
         return told

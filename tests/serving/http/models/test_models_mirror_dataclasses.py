@@ -58,7 +58,7 @@ MIRRORS: Final = (
     Mirror(
         rows.ProvenanceDocument,
         provenance.Provenance,
-        unshown=frozenset({"accepted"}),  # it is in `gaps`
+        unshown=frozenset({"accepted", "rollup_of"}),  # it is in `gaps`; a caller may not know the parent
         hidden=frozenset({"cut", "realtime", "hot", "start", "after_final", "ahead", "rejected"}),
         as_={"watermark": str | None, "gaps": list[dict[str, Any]], "start": rows.StartDocument | None, "kept_from": str | None},
     ),
