@@ -22,7 +22,7 @@ from pyspark import cloudpickle
 import tandem.batch.archive.copy
 import tandem.speed.hot.follow
 from tandem.batch.archive.copy_task import Copied, copy_records, total
-from tandem.batch.archive.decode import Decoding
+from tandem.batch.archive.decode_to_files import Decoding
 from tandem.batch.runtime.session import BatchRun, Lock
 from tandem.infra import kafka
 from tandem.infra.kafka import Address, Record, Topic, broker

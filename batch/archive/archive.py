@@ -14,8 +14,8 @@ from typing import Final
 from tandem.batch.archive import copy
 from tandem.batch.archive.archive_lineage import archiving
 from tandem.batch.archive.copy_task import BOUNDED, Copied, refuse_torn
-from tandem.batch.archive.decode import DecodeResult, Decoding
 from tandem.batch.archive.decode_runs import TypedTables, decode_archived, decode_run, typed_tables
+from tandem.batch.archive.decode_to_files import DecodeResult, Decoding
 from tandem.batch.runtime import delta_commits, spark_jobs
 from tandem.batch.runtime.session import BatchRun, Lock
 from tandem.infra import kafka

@@ -9,9 +9,9 @@ import numpy as np
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from tandem.batch.archive import decode
+from tandem.batch.archive import decode_to_files
 from tandem.batch.archive.copy_task import SCHEMA, Copied, copy_records, total
-from tandem.batch.archive.decode import Decoding
+from tandem.batch.archive.decode_to_files import Decoding
 from tandem.batch.runtime import spark_jobs
 from tandem.infra.kafka import Address, Topic
 from tandem.infra.spark import log_reader
@@ -55,7 +55,7 @@ def copy(
     lows = {partition: intervals[0][0] for partition, intervals in ranges.intervals}
     highs = {partition: intervals[-1][1] for partition, intervals in ranges.intervals}
     if not lows:
-        return Copied((), decode.total(()) if typed else None)
+        return Copied((), decode_to_files.total(()) if typed else None)
     most = even_rows(ranges.length, parallelism, least=_FEW_RECORDS, most=_RECORDS_PER_FILE)
     session.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_BATCH_BYTES))
     try:

@@ -12,8 +12,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from tandem.batch.archive import decode
-from tandem.batch.archive.decode import DecodeResult, Decoding
+from tandem.batch.archive import decode_to_files
+from tandem.batch.archive.decode_to_files import DecodeResult, Decoding
 from tandem.batch.runtime.parquet_writer import GROUP_ROWS, TableFile, Written
 from tandem.infra.spark.header_texts import with_headers
 from tandem.ledger.files.file_ranges import RECORDS
@@ -91,7 +91,7 @@ def copy_records(work: Decoding, batches: Iterable[pa.RecordBatch], *, typed: bo
     """
     with ExitStack() as stack:
         raw = stack.enter_context(TableFile(work.archive, RECORDS_SCHEMA, BOUNDED, in_log_order=True))
-        typing = stack.enter_context(decode.opened(work)) if typed else None
+        typing = stack.enter_context(decode_to_files.opened(work)) if typed else None
         for piece in row_groups(map(with_headers, batches)):
             raw.write(piece)
             if typing is not None:
@@ -108,7 +108,7 @@ def total(rows: pa.Table, *, typed: bool) -> Copied:
     # Only this run's own tasks create these rows, as in any Spark job in Python.
     done: Sequence[Copied] = [pickle.loads(row) for row in rows["copied"].to_pylist()]  # noqa: S301
     decoded = [one.decoded for one in done if one.decoded is not None]
-    return Copied(tuple(file for one in done for file in one.files), decode.total(decoded) if typed else None)
+    return Copied(tuple(file for one in done for file in one.files), decode_to_files.total(decoded) if typed else None)
 
 
 def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

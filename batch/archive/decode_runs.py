@@ -9,8 +9,8 @@ from typing import Final
 
 from deltalake import DeltaTable
 
-from tandem.batch.archive import decode
-from tandem.batch.archive.decode import DecodeResult, Decoding
+from tandem.batch.archive import decode_to_files
+from tandem.batch.archive.decode_to_files import DecodeResult, Decoding
 from tandem.batch.runtime import delta_commits
 from tandem.batch.runtime.session import BatchRun
 from tandem.ledger.delta.addresses import Tables
@@ -46,7 +46,7 @@ class TypedTables:
     def create(self) -> tuple[DeltaTable, DeltaTable]:
         """Open both, created empty if they do not exist."""
         events, quarantine = self.work.events.address, self.work.quarantine.address
-        schema, bounded = events_schema(self.source), decode.bounded(self.source)
+        schema, bounded = events_schema(self.source), decode_to_files.bounded(self.source)
         return (
             delta_commits.make_table(self.tables, events, schema, bounded=bounded),
             delta_commits.make_table(self.tables, quarantine, rejects_schema(self.source), bounded=RECORDS.names),
@@ -83,7 +83,7 @@ def decode_run(batch: BatchRun, typed: TypedTables, run: ArchiveRun, decoded: De
         files = table_ranges(batch.tables, typed.work.archive.address, RECORDS)
         rows = even_rows(rows_within(files, covered), batch.parallelism, least=_FEW_ROWS, most=_SLICE_ROWS)
         schemas = batch.schemas_of(typed.source)
-        decoded = decode.decode(batch.session, typed.work, cut(files, covered, rows=rows), schemas)
+        decoded = decode_to_files.decode(batch.session, typed.work, cut(files, covered, rows=rows), schemas)
     erased = Erasures(batch.tables).count_within(typed.source.name, covered)
     holes = covered.length - decoded.records - erased
     counts = Counts(

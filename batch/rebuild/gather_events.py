@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tandem.batch.archive.decode import Decoding, decode
+from tandem.batch.archive.decode_to_files import Decoding, decode
 from tandem.batch.rebuild.inputs import LogRange
 from tandem.batch.runtime.parallelism import FEW_ROWS, slices
 from tandem.batch.runtime.session import BatchRun

@@ -16,7 +16,7 @@ from typing import Final
 from tandem.batch.archive.decode_runs import decode_archived
 from tandem.batch.recompute.build import NewVersion, build_all, candidate, commit, version_number
 from tandem.batch.recompute.plan import RecomputeRequest
-from tandem.batch.release.diff import diffs
+from tandem.batch.release.compare_releases import diffs
 from tandem.batch.release.release_plan import ReleasePlan, Status, Terms, UnreadView, plan_release
 from tandem.batch.runtime.session import BatchRun
 from tandem.ledger import cuts

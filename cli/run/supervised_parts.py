@@ -16,7 +16,7 @@ from tandem.infra.logs.files import bounds
 from tandem.infra.process import background, pulse
 from tandem.infra.process.background import BackgroundProcess, Process
 from tandem.infra.settings import Settings
-from tandem.infra.supervision.part import Part, Sign, answered
+from tandem.infra.supervision.stuck import Part, Sign, answered
 
 if TYPE_CHECKING:
     from datetime import datetime

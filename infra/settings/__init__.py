@@ -2,7 +2,7 @@
 Callers use only the names of this package.
 """
 
-from tandem.infra.settings.documented_keys import PREFIX, Key, keys
+from tandem.infra.settings.list_keys import PREFIX, Key, keys
 from tandem.infra.settings.loader import FILE, OTHER_VARIABLES, SettingsError, load
 from tandem.infra.settings.masking import MASK, effective, secrets, without_secrets
 from tandem.infra.settings.settings import Settings

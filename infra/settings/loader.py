@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from tandem.infra import folders
-from tandem.infra.settings.documented_keys import PREFIX, Key, keys
+from tandem.infra.settings.list_keys import PREFIX, Key, keys
 from tandem.infra.settings.masking import masked
 from tandem.infra.settings.settings import Settings
 from tandem.infra.settings.spark_master import cluster_fault

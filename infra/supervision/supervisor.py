@@ -18,9 +18,9 @@ from tandem.infra.process import background
 from tandem.infra.process.background import BackgroundProcess
 from tandem.infra.supervision import record, restarts
 from tandem.infra.supervision.guard import Guard
-from tandem.infra.supervision.part import Part, SignPoll, stuck
 from tandem.infra.supervision.record import Supervision, Wanted
 from tandem.infra.supervision.restarts import RestartBounds, RestartState
+from tandem.infra.supervision.stuck import Part, SignPoll, stuck
 from tandem.views.errors import TandemError
 
 _ROUND_S: Final = 0.2

@@ -1,7 +1,7 @@
 """What an append-only reader gets: each row once, when its window is final, and the rows that change later.
 
-A window is final by the platform's own labels (views/kernel/present.py). The rows that a reader has are those whose windows were
-final at the watermark up to which it read; that never steps back, also where a rollback shows an earlier watermark.
+A window is final by the platform's own labels (views/kernel/window_labels.py). The rows that a reader has are those whose windows
+were final at the watermark up to which it read; that never steps back, also where a rollback shows an earlier watermark.
 """
 
 from dataclasses import dataclass

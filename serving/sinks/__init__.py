@@ -1,1 +1,13 @@
-"""Sinks: a view's rows kept in a table or topic elsewhere, up to a token that is stored with them."""
+"""Sinks: a view's rows kept in a table or topic elsewhere, up to a token that is stored with them.
+
+`follow.keep_equal` sends what has changed since the token, and stores the next token in the same step:
+
+==============  ====================================================  ====================================================
+target          what is sent                                          where the token (`stored_token.Stamp`) is stored
+==============  ====================================================  ====================================================
+Kafka           records by key and window, tombstones (`messages`)    with the offset of the transaction (`kafka_topic`)
+Delta           changed rows, and those that are gone                 in the metadata of the commit (`delta`)
+PostgreSQL      the same                                              a row of `tandem_sink_tokens` (`postgres`)
+webhook         messages, signed (`messages`, `posting`)              with the stored message, before it is sent (`outbox`)
+==============  ====================================================  ====================================================
+"""

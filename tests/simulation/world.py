@@ -21,8 +21,8 @@ import pytest
 
 import tandem.batch.archive.archive
 import tandem.batch.archive.copy
-import tandem.batch.archive.decode
 import tandem.batch.archive.decode_runs
+import tandem.batch.archive.decode_to_files
 import tandem.batch.maintain.maintain
 import tandem.batch.recompute.build
 import tandem.batch.recompute.recompute
@@ -46,7 +46,7 @@ import tandem.speed.source.follow
 import tandem.speed.source.query
 import tandem.speed.source.start_position
 from tandem.batch.archive.copy_task import Copied as CopiedFiles
-from tandem.batch.archive.decode import DecodeResult, Decoding
+from tandem.batch.archive.decode_to_files import DecodeResult, Decoding
 from tandem.batch.fold.fold_job import VERSION, ViewFile
 from tandem.batch.rebuild.account import BatchViews, refuse_unexplained
 from tandem.batch.rebuild.inputs import SERVED, Comparison, EarlierStates, LogRange, ViewTarget
@@ -364,7 +364,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(tandem.speed.source.query, "planned_end", partial(_planned_end, tandem.speed.source.query.planned_end))
         patch.setattr(tandem.speed.source.query.Query, "start", _started)
         patch.setattr(tandem.speed.source.follow, "tend", _as("upkeep", tend))
-        patch.setattr(tandem.batch.archive.decode, "decode", _decode)
+        patch.setattr(tandem.batch.archive.decode_to_files, "decode", _decode)
         patch.setattr(tandem.batch.archive.archive, "file_ranges", _spans)
         patch.setattr(tandem.ledger.files.file_ranges, "file_ranges", _spans)
         patch.setattr(tandem.batch.archive.decode_runs, "cut", lambda _, covered, rows: covered)

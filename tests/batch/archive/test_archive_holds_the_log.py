@@ -7,7 +7,7 @@ from typing import NoReturn
 import pytest
 from confluent_kafka import Producer
 
-from tandem.batch.archive import archive, decode
+from tandem.batch.archive import archive, decode_to_files
 from tandem.batch.runtime.spark_jobs import TaskFailed
 from tandem.infra import kafka
 from tandem.ledger.log.archive_runs import ArchiveLedger, ArchiveProgress
@@ -65,7 +65,7 @@ def test_one_job_reads_the_log_and_no_job_reads_the_archive(shop: Shop, monkeypa
     def read_again(*_: object) -> NoReturn:
         raise AssertionError("the task that copied the records has decoded them")
 
-    monkeypatch.setattr(decode, "decode", read_again)
+    monkeypatch.setattr(decode_to_files, "decode", read_again)
     log = records(9, 200)
     shop.sell(log)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from tandem.batch.archive.copy_task import Copied, CopyIncomplete, refuse_torn
-from tandem.batch.archive.decode import DecodeResult
+from tandem.batch.archive.decode_to_files import DecodeResult
 from tandem.batch.runtime.parquet_writer import Written
 from tandem.views.source.offset_ranges import Ranges
 

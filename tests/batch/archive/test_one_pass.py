@@ -10,7 +10,7 @@ import pytest
 
 from tandem.batch.archive import copy_task
 from tandem.batch.archive.copy_task import SCHEMA, Copied, copy_records, refuse_torn, total
-from tandem.batch.archive.decode import Decoding
+from tandem.batch.archive.decode_to_files import Decoding
 from tandem.batch.runtime.parquet_writer import Written
 from tandem.infra.spark.header_texts import with_texts
 from tandem.ledger.delta.location import Location

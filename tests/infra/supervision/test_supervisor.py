@@ -27,7 +27,7 @@ from pathlib import Path
 
 from tandem.infra.process import background
 from tandem.infra.supervision.supervisor import Supervisor
-from tandem.infra.supervision.part import Part, Sign, answered
+from tandem.infra.supervision.stuck import Part, Sign, answered
 from tandem.infra.supervision.restarts import RestartBounds
 
 state, scripts, bounds = Path(sys.argv[1]), json.loads(sys.argv[2]), json.loads(sys.argv[3])

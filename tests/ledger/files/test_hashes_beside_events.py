@@ -13,8 +13,8 @@ from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.batch.archive import decode
-from tandem.batch.archive.decode import Decoding
+from tandem.batch.archive import decode_to_files
+from tandem.batch.archive.decode_to_files import Decoding
 from tandem.batch.maintain.compact import compact
 from tandem.batch.runtime import delta_commits
 from tandem.batch.runtime.parquet_writer import TableFile, Written
@@ -82,7 +82,7 @@ def sale(offset: int) -> dict[str, object]:
 def decoded(work: Decoding, first: int, end: int) -> list[Written]:
     """The events files of records that are decoded as an archive run decodes them."""
     records = pa.Table.from_pylist([sale(offset) for offset in range(first, end)], RECORDS_SCHEMA)
-    with decode.opened(work) as files:
+    with decode_to_files.opened(work) as files:
         files.write(records.select(record_columns(SOURCE)))
     assert files.decoded.quarantined == {}
     return list(files.decoded.events)
@@ -97,7 +97,7 @@ def work(tmp_path: Path) -> Decoding:
 
 def test_the_table_does_not_show_the_hashes_that_its_files_have(tmp_path: Path, work: Decoding) -> None:
     tables, address = Tables(str(tmp_path)), work.events.address
-    handle = delta_commits.make_table(tables, address, events_schema(SOURCE), bounded=decode.bounded(SOURCE))
+    handle = delta_commits.make_table(tables, address, events_schema(SOURCE), bounded=decode_to_files.bounded(SOURCE))
     delta_commits.add_files(handle, decoded(work, 0, 20))
 
     table = DeltaTable(address)
@@ -114,10 +114,10 @@ def files_of(table: DeltaTable) -> list[Written]:
 def test_compaction_keeps_the_hashes_that_all_files_have(tmp_path: Path, work: Decoding, lacking: bool) -> None:  # noqa: FBT001
     """Of files that have none, the rows stay, and the hashes are computed when they are needed."""
     tables, address = Tables(str(tmp_path)), work.events.address
-    handle = delta_commits.make_table(tables, address, events_schema(SOURCE), bounded=decode.bounded(SOURCE))
+    handle = delta_commits.make_table(tables, address, events_schema(SOURCE), bounded=decode_to_files.bounded(SOURCE))
     files = [*decoded(work, 0, 10), *decoded(work, 10, 20)]
     if lacking:
-        with TableFile(work.events, events_schema(SOURCE), decode.bounded(SOURCE)) as earlier:
+        with TableFile(work.events, events_schema(SOURCE), decode_to_files.bounded(SOURCE)) as earlier:
             earlier.write(pq.read_table(Path(address, files.pop().path)).drop_columns(HASH.name))
         assert earlier.written is not None
         files.append(earlier.written)
