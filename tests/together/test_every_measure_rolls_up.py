@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem import all_time, rollup, tumbling
+from tandem import all_time, rollup
 from tandem.views.kernel.kernel import Partial, merge, roll
-from tandem.views.windows import AllTime
 from tests.agreement.drawn import EVERY, counting, drawn, logs
 from tests.agreement.test_layers_agree import answered, folds, splits, vector, wired
 from tests.agreement.windows import Cut, everything, tumbled
@@ -40,4 +39,3 @@ def test_states_of_any_measure_unite(kind: str, data: st.DataObject) -> None:
     assert answered(view, merge(view, data.draw(st.permutations(rolled)))) == answers
     assert answered(view, Partial(roll(view, at_once.states), at_once.ranges)) == answers
     assert at_once.rejected == dict(rejected)
-    assert isinstance(view.window, AllTime) or view.window == tumbling(seconds=chosen.window.size.total_seconds())

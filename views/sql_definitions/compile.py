@@ -10,6 +10,7 @@ from typing import Any, Final
 from tandem.views import public
 from tandem.views.definition_text import literal
 from tandem.views.errors import listed
+from tandem.views.sql_definitions.create_rollup import RollupText, rollup_text
 from tandem.views.sql_definitions.create_source import SourceText, names_of_source, settings, source_text
 from tandem.views.sql_definitions.create_view import ViewText, view_text
 from tandem.views.sql_definitions.literals import constant
@@ -33,7 +34,7 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 _MEMBER: Final = re.compile(r"    (\w+): ")
 """The beginning of a line that declares a field."""
 _TEXTS: Final = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
-_STATEMENTS: Final = "CREATE SOURCE, CREATE VIEW and COMMENT ON are possible"
+_STATEMENTS: Final = "CREATE SOURCE, CREATE VIEW, CREATE ROLLUP and COMMENT ON are possible"
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,18 @@ class _Definitions:
 
     sources: dict[str, SourceText] = field(default_factory=dict)
     views: dict[str, ViewText] = field(default_factory=dict)
+    rollups: dict[str, RollupText] = field(default_factory=dict)
+
+    @property
+    def every_view(self) -> dict[str, ViewText | RollupText]:
+        """Views, then rollups."""
+        return {**self.views, **self.rollups}
 
     def take(self, part: Fragment, name: str) -> str:
         """A name for a new definition. Raises DefinitionError if it is none, or taken."""
         if not _NAME.fullmatch(name):
             raise part.fault(f"{name!r} is not a name: a letter, then letters, digits and underscores")
-        if name.casefold() in self.sources or name.casefold() in self.views:
+        if name.casefold() in {**self.sources, **self.every_view}:
             raise part.fault(f"{name} is defined twice")
         return name
 
@@ -82,7 +89,7 @@ def compile_sql(sql: str, file: str, *, beside: bool = False) -> Compiled:
     definitions = _Definitions()
     for statement in script.statements():
         _define(statement, definitions)
-    if not definitions.sources and not definitions.views and not beside:
+    if not definitions.sources and not definitions.views and not definitions.rollups and not beside:
         raise script.fault(f"nothing is defined; {_STATEMENTS}", 0)
     lines: list[tuple[str, int]] = []
     elsewhere = dict.fromkeys(_sources_elsewhere(definitions, beside=beside))
@@ -90,8 +97,14 @@ def compile_sql(sql: str, file: str, *, beside: bool = False) -> Compiled:
         lines += _source_lines(source)
     for view in definitions.views.values():
         lines += view_lines(view, definitions.sources)
-    for name, of in (("SOURCES", definitions.sources), ("VIEWS", definitions.views)):
-        names = [_variable(item.name) for item in of.values()]
+    for rollup in definitions.rollups.values():
+        lines += _rollup_lines(rollup, definitions)
+    every: tuple[tuple[str, Iterable[SourceText | ViewText | RollupText]], ...] = (
+        ("SOURCES", definitions.sources.values()),
+        ("VIEWS", definitions.every_view.values()),
+    )
+    for name, of in every:
+        names = [_variable(item.name) for item in of]
         lines.append((f"{name} = ({', '.join(names)}{',' if len(names) == 1 else ''})", 0))
     lines, aliases = _with_aliases(lines)
     body = "\n".join([*aliases, *(text for text, _ in lines)])
@@ -100,7 +113,7 @@ def compile_sql(sql: str, file: str, *, beside: bool = False) -> Compiled:
         script,
         "\n".join([*head, *(text for text, _ in lines), ""]),
         (*(0 for _ in head), *(start for _, start in lines)),
-        {view.name: view.places for view in definitions.views.values()},
+        {view.name: view.places for view in definitions.every_view.values()},
         {view.name: (view.time.text, view.time.start) for view in definitions.views.values() if view.time is not None},
     )
 
@@ -111,7 +124,7 @@ def _define(statement: Fragment, definitions: _Definitions) -> None:
         return
     after = 2 if statement.begins("CREATE", "MATERIALIZED", "VIEW") else 1
     kind = statement.words[after].text.upper() if len(statement.words) > after else ""
-    if not statement.begins("CREATE") or kind not in ("SOURCE", "VIEW"):
+    if not statement.begins("CREATE") or kind not in ("SOURCE", "VIEW", "ROLLUP"):
         raise statement.fault(f"{' '.join(word.text for word in statement.words[:2])} is not a definition; {_STATEMENTS}")
     head = statement.cut(after + 1)
     name = head.name()
@@ -123,6 +136,10 @@ def _define(statement: Fragment, definitions: _Definitions) -> None:
         source = source_text(name, head.cut(1), set(_TAKEN) | classes)
         source.start = head.start
         definitions.sources[name.casefold()] = source
+    elif kind == "ROLLUP":
+        if not head.begins("AS", at=1):
+            raise head.cut(1).fault(f"CREATE ROLLUP {name} is followed by AS SELECT ...")
+        definitions.rollups[name.casefold()] = rollup_text(name, head.start, head.cut(2))
     else:
         definitions.views[name.casefold()] = _view(name, head)
 
@@ -155,13 +172,19 @@ def _comment(statement: Fragment, definitions: _Definitions) -> None:
     kind = statement.words[2].text.upper() if len(statement.words) > 2 else ""
     of = statement.cut(3, is_[0]) if is_ else statement
     names = [item.name() or "" for item in of.split(".")]
-    view = definitions.views.get(names[0].casefold())
+    described = definitions.every_view
+    view = described.get(names[0].casefold())
     if not is_ or (kind, len(names)) not in (("VIEW", 1), ("COLUMN", 2)):
         raise statement.fault("a comment is COMMENT ON VIEW name IS 'text' or COMMENT ON COLUMN view.column IS 'text'")
     if view is None:
-        have = listed(names[0], [item.name for item in definitions.views.values()])
+        have = listed(names[0], [item.name for item in described.values()])
         raise of.fault(f"no view {names[0]} before this comment; views: {have}")
     text = constant(statement.cut(is_[0] + 1))
+    if isinstance(view, RollupText):
+        if kind != "VIEW":
+            raise of.fault(f"the columns of rollup {view.name} have the comments of its parent's")
+        view.doc = text
+        return
     if kind == "VIEW":
         view.doc = text
     elif names[1] in view.columns:
@@ -172,10 +195,21 @@ def _comment(statement: Fragment, definitions: _Definitions) -> None:
 
 def _sources_elsewhere(definitions: _Definitions, *, beside: bool) -> Iterator[str]:
     """The sources of views that the SQL does not define. Raises DefinitionError if there is no definitions.py to define them."""
+    before = {name: view.name for name, view in definitions.views.items()}
+    for rollup in definitions.rollups.values():
+        name = rollup.parent.name() or ""
+        if name.casefold() not in before:
+            if not beside or name.casefold() in definitions.rollups:
+                have = listed(name, before.values())
+                raise rollup.parent.fault(f"rollup {rollup.name}: no view {name!r} before it; views: {have}")
+            yield name
+        before[rollup.name.casefold()] = rollup.name
     for view in definitions.views.values():
         name = view.source.name() or ""
         if name.casefold() in definitions.sources:
             continue
+        if name.casefold() in definitions.every_view:
+            raise view.source.fault(f"view {view.name}: {name} is a view; write CREATE ROLLUP {view.name} to unite its states")
         if not beside:
             have = listed(name, [source.name for source in definitions.sources.values()])
             raise view.source.fault(f"view {view.name}: no source {name!r}; sources: {have}")
@@ -211,6 +245,21 @@ def view_lines(view: ViewText, sources: Mapping[str, SourceText]) -> list[tuple[
     rest |= {"docs": view.docs, "units": view.units, "tolerances": view.tolerances}
     rest |= {"name": view.name if variable != view.name else ""}
     lines += [(f"    {name}={_literal(value)},", view.start) for name, value in rest.items() if value]
+    return [*lines, (")", 0), ("", 0)]
+
+
+def _rollup_lines(rollup: RollupText, definitions: _Definitions) -> list[tuple[str, int]]:
+    """The lines that define a rollup; its parent is defined before it, or in definitions.py."""
+    variable, written = _variable(rollup.name), rollup.parent.name() or ""
+    parent = definitions.every_view.get(written.casefold())
+    lines = [(f"{variable} = rollup(", rollup.start)]
+    lines.append((f"    {written if parent is None else _variable(parent.name)},", rollup.parent.start))
+    lines.append((f"    keys={literal(tuple(rollup.keys))},", rollup.start))
+    if rollup.window is not None:
+        lines.append((f"    window={rollup.window},", rollup.places.get("window", rollup.start)))
+    lines.append((f"    measures={literal(tuple(rollup.measures))},", rollup.start))
+    rest = {"doc": rollup.doc, "name": rollup.name if variable != rollup.name else ""}
+    lines += [(f"    {name}={literal(value)},", rollup.start) for name, value in rest.items() if value]
     return [*lines, (")", 0), ("", 0)]
 
 

@@ -60,7 +60,7 @@ class _Item(NamedTuple):
 
 def view_text(name: str, start: int, part: Fragment) -> ViewText:
     """A view's SELECT. Raises DefinitionError for what no view can mean."""
-    clauses = _clauses(part)
+    clauses = clauses_of(part)
     if "FROM" not in clauses:
         raise part.fault("FROM is missing: a view reads one source")
     source = clauses["FROM"]
@@ -88,7 +88,7 @@ def view_text(name: str, start: int, part: Fragment) -> ViewText:
     return view
 
 
-def _clauses(part: Fragment) -> dict[str, Fragment]:
+def clauses_of(part: Fragment) -> dict[str, Fragment]:
     """The parts of a SELECT by the words that begin them, in their order."""
     if not part.begins("SELECT"):
         raise part.fault("a view is CREATE VIEW name AS SELECT ...")

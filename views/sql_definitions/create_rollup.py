@@ -1,0 +1,62 @@
+"""CREATE ROLLUP: the select list as names of the parent's keys and measures, GROUP BY as the keys and the window."""
+
+from dataclasses import dataclass, field
+
+from tandem.views.errors import listed
+from tandem.views.sql_definitions.create_view import clauses_of
+from tandem.views.sql_definitions.group_windows import window_of
+from tandem.views.sql_definitions.statements import Fragment
+from tandem.views.windows import AllTime, Window
+from tandem.views.windows.placement import WINDOW_COLUMNS
+
+_FORM = "CREATE ROLLUP daily AS SELECT city, n FROM hourly GROUP BY city, TUMBLE(window_start, INTERVAL '1 day')"
+
+
+@dataclass
+class RollupText:
+    """A rollup: its parent's name, the names of its keys and measures, and its window; None is the parent's own."""
+
+    name: str
+    start: int
+    parent: Fragment
+    keys: list[str] = field(default_factory=list)
+    measures: list[str] = field(default_factory=list)
+    window: Window | None = None
+    doc: str = ""
+    places: dict[str, int] = field(default_factory=dict)
+
+
+def rollup_text(name: str, start: int, part: Fragment) -> RollupText:
+    """A rollup's SELECT. Raises DefinitionError for what no rollup can mean."""
+    clauses = clauses_of(part)
+    if "WHERE" in clauses:
+        raise clauses["WHERE"].fault("a rollup unites all states of its parent; a condition on events is a view's WHERE")
+    parent = clauses.get("FROM")
+    if parent is None or len(parent.words) != 1 or parent.name() is None:
+        raise (parent or part).fault(f"a rollup is of one view by its name: {_FORM}")
+    rollup = RollupText(name, start, parent, window=AllTime())
+    columns = [_column(item) for item in clauses["SELECT"].split(",")]
+    group = clauses["GROUP"].split(",") if "GROUP" in clauses else []
+    for item in group:
+        if (window := window_of(item)) is not None:
+            rollup.window, time = window
+            if time is None or time.name() != WINDOW_COLUMNS[0] or len(time.words) != 1:
+                raise item.fault(f"the window of a rollup is of the parent's {WINDOW_COLUMNS[0]}: {_FORM}")
+            rollup.places["window"] = item.start
+        elif item.text == WINDOW_COLUMNS[0]:
+            rollup.window = None
+        elif item.text in columns:
+            rollup.keys.append(item.text)
+        else:
+            raise item.fault(f"GROUP BY has {item.text}, which SELECT lacks; columns of SELECT: {listed(item.text, columns)}")
+    rollup.measures = [column for column in columns if column not in (*rollup.keys, *WINDOW_COLUMNS)]
+    if not rollup.measures:
+        raise clauses["SELECT"].fault(f"rollup {name} has no measures; select some of its parent's")
+    return rollup
+
+
+def _column(item: Fragment) -> str:
+    column = item.name() if len(item.words) == 1 else None
+    if column is None:
+        raise item.fault(f"a rollup selects keys and measures of its parent by their names: {_FORM}")
+    return column
