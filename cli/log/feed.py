@@ -17,6 +17,7 @@ from tandem.cli.command.signals import DeferredInterrupt, Interrupted, defer_int
 from tandem.cli.command.uncounted import WITHIN_S, Wait, Within, counted_output, wait_until_counted
 from tandem.cli.log.file_progress import bytes_to_read, file_progress
 from tandem.cli.log.folder_feed import FolderFeed
+from tandem.cli.log.inbox import BucketInbox, FolderInbox, Inbox, bucket_address, bucket_options
 from tandem.cli.log.mqtt_address import MqttAddress, mqtt_address
 from tandem.cli.log.sending import RecordSending, say_rejects
 from tandem.cli.log.tcp_feed import TcpFeed, address_of, open_listener, summary
@@ -47,7 +48,7 @@ def run(
         typer.Argument(
             metavar="FILE",
             help="The file to send, or a folder of files. Unpacked if its name ends in .gz or .zst; - is standard input, and "
-            "tcp://HOST:PORT listens there, mqtt://HOST:PORT/FILTER subscribes.",
+            "tcp://HOST:PORT listens there, mqtt://HOST:PORT/FILTER subscribes; s3://BUCKET/PREFIX needs --follow.",
         ),
     ],
     source: Annotated[str, typer.Option(help="The source whose topic receives the records.")],
@@ -90,6 +91,7 @@ def run(
     * Of a folder all files are sent, by name, except those whose names begin with a dot or underscore.
     * With --follow a folder's files are sent as they appear, each content once over all runs, whatever its names and whatever
       ends the command. Move complete files into it: a file is read once its size and time stay the same for a second.
+      s3://BUCKET/PREFIX is followed like a folder, as are gs://, az:// and abfss:// (docs/feed-a-folder.md).
 
     tcp://:9999 listens on 127.0.0.1, until interrupted, for clients that write lines. The log has acknowledged what a client sent
     before more of it is read. Lines of a connection that breaks, or of a killed command, may not have been sent: a socket has no
@@ -105,7 +107,7 @@ def run(
     it returns once answers count these records, whatever else is sent; `uncounted` is the number that they do not count yet.
     With --wait it also decodes all records, and `rejected` is the number that go to quarantine.
     """
-    place, subscription = address_of(file_or_address), mqtt_address(file_or_address)
+    place, subscription, bucket = address_of(file_or_address), mqtt_address(file_or_address), bucket_address(file_or_address)
     if (place or subscription) and (follow or wait):
         raise typer.BadParameter(f"{file_or_address} is followed anyway, until interrupted; leave --follow and --wait out")
     if client_id is not None and subscription is None:
@@ -114,13 +116,17 @@ def run(
         return _listen(call, source, topic, place, allow_rejects=allow_rejects)
     if subscription is not None:
         return _subscribe(call, source, topic, subscription, client_id, allow_rejects=allow_rejects)
+    if bucket is not None:
+        if not follow or wait:
+            raise typer.BadParameter(f"{file_or_address} is a bucket, which is followed: write --follow, and leave --wait out")
+        return _follow_bucket(call, source, topic, bucket, allow_rejects=allow_rejects)
     file = Path(file_or_address)
     if follow and (str(file) == "-" or file.suffix in (".gz", ".zst", *SUFFIXES)):
         raise typer.BadParameter("--follow cannot read standard input, nor a .gz, .zst or Parquet file")
     settings = call.settings()
     to = source_of(definitions(call, Tables.of(settings)), source)
     if follow and file.is_dir():
-        return _follow_folder(call, to, topic_of(to, topic), file, allow_rejects=allow_rejects)
+        return _follow_files(call, to, topic_of(to, topic), FolderInbox(file), allow_rejects=allow_rejects)
     if follow and value_ends(to) == "lengths":
         raise typer.BadParameter(f"--follow reads lines; the values of source '{to.name}' are bytes, which have no line ends")
     to_topic = topic_of(to, topic)
@@ -311,8 +317,16 @@ def _subscribe(
     return Output(document, f"sent {counted(sender.acknowledged, 'message')} to {name}; all acknowledged")
 
 
-def _follow_folder(call: Call, source: Source, topic: str, folder: Path, *, allow_rejects: bool) -> Output:
-    """Send what the folder has and gets, until Ctrl-C."""
+def _follow_bucket(call: Call, name: str, topic: str | None, address: str, *, allow_rejects: bool) -> Output:
+    """Send what a prefix of a bucket has and gets, until Ctrl-C."""
+    settings = call.settings()
+    source = source_of(definitions(call, Tables.of(settings)), name)
+    with BucketInbox(address, bucket_options(call.environ, settings.storage.options)) as inbox:
+        return _follow_files(call, source, topic_of(source, topic), inbox, allow_rejects=allow_rejects)
+
+
+def _follow_files(call: Call, source: Source, topic: str, inbox: Inbox, *, allow_rejects: bool) -> Output:
+    """Send what an inbox has and gets, until Ctrl-C."""
     settings = call.settings()
     tables, address = Tables.of(settings), broker.address(settings)
     connection = kafka.connect(address)
@@ -321,9 +335,9 @@ def _follow_folder(call: Call, source: Source, topic: str, folder: Path, *, allo
     with stopping() as stop, kafka.ExactlyOnceAppender(address, to, name, ends) as appender:
         journal = FedFiles(tables, source.name, to.id)
         schemas = schemas_in(settings.registry, tables)
-        feed = FolderFeed(source, folder, to, appender, journal, schemas, call.say, allow_rejects)
+        feed = FolderFeed(source, inbox, to, appender, journal, schemas, call.say, allow_rejects)
         feed.resume()
-        call.say(f"following {folder}; stop with Ctrl-C")
+        call.say(f"following {inbox}; stop with Ctrl-C")
         feed.run(stop)
         if (stored := appender.newest()) is not None:
             ends = {**ends, **stored.ends}

@@ -1,4 +1,4 @@
-"""Sends the files of a folder as they appear, each content once, whatever ends the command.
+"""Sends the files of a folder or bucket as they appear, each content once, whatever ends the command.
 
 Records of a file are committed in transactions, each with the progress through the file. A file that is sent whole gets a row in
 the journal of fed files before the next one begins, so a later run needs the progress of one file and the journal.
@@ -12,9 +12,9 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
+from tandem.cli.log.inbox import FileChanged, Inbox
 from tandem.cli.log.sending import RecordSending, say_rejects
 from tandem.cli.records.file_values import FORCED, FileValues, file_values
-from tandem.cli.records.folder_files import visible_files
 from tandem.infra import clock, kafka
 from tandem.ledger.log.fed_files import FedFile, FedFiles
 from tandem.ledger.log.registry_schemas import RegistrySchemas
@@ -23,16 +23,9 @@ from tandem.views.decode.file import layout, value_ends
 from tandem.views.errors import TandemError
 from tandem.views.source.source import Source
 
-LOOK_S: Final = 1.0
-"""Seconds between two looks at the folder. A file whose size and time of change are the same in both is complete."""
-
 _MOST_RECORDS: Final = 5_000
 _MOST_BYTES: Final = 8 << 20
 _BLOCK: Final = 1 << 20
-
-
-class _Changed(Exception):
-    """The file has changed since it was hashed."""
 
 
 @dataclass
@@ -65,13 +58,13 @@ class _Transaction:
 
 @dataclass
 class FolderFeed:
-    """The files of a folder on their way to a topic. `sent` counts records, `files` those that were sent whole by this run.
+    """The files of an inbox on their way to a topic. `sent` counts records, `files` those that were sent whole by this run.
 
     Call `resume`, then `run`. Raises TandemError for a file that cannot be sent; nothing of it was sent then.
     """
 
     source: Source
-    folder: Path
+    inbox: Inbox
     topic: kafka.Topic
     appender: kafka.ExactlyOnceAppender
     journal: FedFiles
@@ -100,7 +93,15 @@ class FolderFeed:
                 self._begun = file
 
     def run(self, stop: Event) -> None:
-        """Send what the folder has and gets, until `stop` is set; the next run continues a file that is sent in part."""
+        """Send what the inbox has and gets, until `stop` is set; the next run continues a file that is sent in part."""
+        try:
+            self._run(stop)
+        except TandemError as error:
+            if (sentence := self.inbox.wording(str(error))) == str(error):
+                raise
+            raise TandemError(sentence, code=error.code) from error
+
+    def _run(self, stop: Event) -> None:
         while True:
             stopping = stop.is_set()
             for name in self._complete_files():
@@ -109,15 +110,12 @@ class FolderFeed:
                 self._send(name, stop)
             if stopping:
                 return
-            stop.wait(LOOK_S)
+            stop.wait(self.inbox.every_s)
 
     def _complete_files(self) -> list[str]:
         """The names of the files that are complete and not sent yet, in the order in which they were changed."""
-        before, self._looked = self._looked, {}
-        for path in visible_files(self.folder):
-            if (look := _look(path)) is not None:
-                self._looked[str(path.relative_to(self.folder))] = look
-        complete = [name for name, look in self._looked.items() if before.get(name) == look]
+        before, self._looked = self._looked, dict(self.inbox.looks())
+        complete = [name for name, look in self._looked.items() if self.inbox.appears_whole or before.get(name) == look]
         if self._begun is not None:
             return self._file_to_continue(complete)
         fresh = [name for name in complete if (name, *self._looked[name]) not in self._names]
@@ -128,35 +126,36 @@ class FolderFeed:
         begun = self._begun
         assert begun is not None
         for name in sorted(complete, key=lambda name: name != begun.name):
-            if self._looked[name][0] >= begun.size and _digests(self.folder / name, [begun.size])[begun.size] == begun.sha256:
+            if self._looked[name][0] >= begun.size and self._digests(name, [begun.size])[begun.size] == begun.sha256:
                 return [name]
         if len(complete) < len(self._looked):
             return []
         self._record(begun)
         raise TandemError(
-            f"{self.folder / begun.name} was changed or removed after {counted(begun.records, 'record')} of it; to send the "
+            f"{self.inbox}/{begun.name} was changed or removed after {counted(begun.records, 'record')} of it; to send the "
             "others, write them to a new file",
             code="file-unusable",
         )
 
     def _send(self, name: str, stop: Event) -> None:
-        path, look = self.folder / name, self._looked[name]
+        look = self._looked[name]
         try:
+            path = self.inbox.local(name, look)
             fed = [file.size for file in self._parts() if file.size <= look[0]]
-            digests = _digests(path, [*fed, look[0]])
+            digests = self._digests(name, [*fed, look[0]])
             file = FedFile(name, look[0], look[1], digests[look[0]], 0)
             if (same := self._fed.get((file.sha256, file.size))) is not None:
-                self.say(f"{path} has the content of {same.name}, which was sent, so it is left out")
+                self._say(f"{path} has the content of {same.name}, which was sent, so it is left out")
                 self._names.add((name, *look))
                 return
             file = replace(file, records=self._records_before(path, file, digests))
             with file_values(self.source, path, any_bytes=self.allow_rejects, remedy=FORCED) as values:
                 if not self.allow_rejects:
-                    say_rejects(self.say, self.source, values, self.schemas)
+                    say_rejects(self._say, self.source, values, self.schemas)
                 _check_all(values, path)
             with file_values(self.source, path, any_bytes=self.allow_rejects) as values:
                 self._send_values(file, values, stop)
-        except _Changed:
+        except FileChanged:
             return  # the next look hashes it again
 
     def _send_values(self, file: FedFile, values: FileValues, stop: Event) -> None:
@@ -167,8 +166,8 @@ class FolderFeed:
 
         def commit(*, whole: bool) -> FedFile:
             sending.flush()
-            if _look(self.folder / file.name) != (file.size, file.modified):
-                raise _Changed
+            if not self.inbox.stays(file.name, (file.size, file.modified)):
+                raise FileChanged
             committed = replace(file, records=file.records + sending.sent)
             self.appender.append(transaction.records, _text(committed, whole=whole))
             self.sent += len(transaction.records)
@@ -187,7 +186,7 @@ class FolderFeed:
             sending.add(value)
         self._record(whole := commit(whole=True))
         self.files += 1
-        self.say(f"{self.folder / file.name}: {counted(whole.records - file.records, 'record')} sent")
+        self._say(f"{self.inbox}/{file.name}: {counted(whole.records - file.records, 'record')} sent")
 
     def _parts(self) -> Iterable[FedFile]:
         """What a file may begin with: the content of files that are sent, in whole or in part."""
@@ -208,7 +207,7 @@ class FolderFeed:
                 "what is new to a file of its own",
                 code="file-unusable",
             )
-        self.say(
+        self._say(
             f"{path} begins with the content of {longest.name}, which was sent: its first "
             f"{counted(longest.records, 'record')} are left out"
         )
@@ -222,6 +221,13 @@ class FolderFeed:
             stream.seek(size - 1)
             return stream.read(1) == b"\n"
 
+    def _digests(self, name: str, sizes: Iterable[int]) -> dict[int, str]:
+        """SHA-256 of the file's first bytes, for each of these numbers of bytes. Raises FileChanged."""
+        return _digests(self.inbox.local(name, self._looked[name]), sizes)
+
+    def _say(self, text: str) -> None:
+        self.say(self.inbox.wording(text))
+
     def _record(self, file: FedFile) -> None:
         self.journal.add(file, at=clock.now())
         self._remember(file)
@@ -230,15 +236,6 @@ class FolderFeed:
     def _remember(self, file: FedFile) -> None:
         self._fed[(file.sha256, file.size)] = file
         self._names.add((file.name, file.size, file.modified))
-
-
-def _look(path: Path) -> tuple[int, int] | None:
-    """The size of a file, and when it was changed last; None if it is gone."""
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_size, status.st_mtime_ns
 
 
 def _check_all(values: FileValues, path: Path) -> None:
@@ -252,16 +249,16 @@ def _check_all(values: FileValues, path: Path) -> None:
 
 
 def _digests(path: Path, sizes: Iterable[int]) -> dict[int, str]:
-    """SHA-256 of the file's first bytes, for each of these numbers of bytes. Raises _Changed if it has fewer, or is gone."""
+    """SHA-256 of the file's first bytes, for each of these numbers of bytes. Raises FileChanged if it has fewer, or is gone."""
     digests, digest, at = {}, hashlib.sha256(), 0
     if not path.exists():
-        raise _Changed
+        raise FileChanged
     with path.open("rb") as stream:
         for size in sorted(set(sizes)):
             while at < size:
                 block = stream.read(min(_BLOCK, size - at))
                 if not block:
-                    raise _Changed
+                    raise FileChanged
                 digest.update(block)
                 at += len(block)
             digests[size] = digest.hexdigest()

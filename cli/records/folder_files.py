@@ -26,11 +26,12 @@ def folder_files(path: Path) -> list[Path]:
 
 def visible_files(path: Path) -> list[Path]:
     """All files below the folder by name, without those that Spark and shells hide."""
-    return [
-        file
-        for file in sorted(path.rglob("*"))
-        if file.is_file() and not any(part[0] in "._" for part in file.relative_to(path).parts)
-    ]
+    return [file for file in sorted(path.rglob("*")) if file.is_file() and not hides_name(str(file.relative_to(path)))]
+
+
+def hides_name(name: str) -> bool:
+    """Whether the name of a file, or of a folder that it is in, begins with a dot or underscore."""
+    return any(part[:1] in ("", ".", "_") for part in name.split("/"))
 
 
 def partition_folders(root: Path, files: list[Path]) -> list[str]:

@@ -18,6 +18,7 @@ import pytest
 
 from tandem.cli.log import folder_feed
 from tandem.cli.log.folder_feed import FolderFeed
+from tandem.cli.log.inbox import FolderInbox, Inbox
 from tandem.infra import kafka
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
@@ -55,6 +56,7 @@ class Followed:
         self.source = load(folder).sources["lines"]
         self.tables = Tables(str(folder / "tables"))
         self.said: list[str] = []
+        self.place: Inbox = FolderInbox(self.inbox)
 
     @contextmanager
     def open_feed(self) -> Iterator[FolderFeed]:
@@ -63,7 +65,7 @@ class Followed:
         with kafka.ExactlyOnceAppender(self.broker.address, topic, f"feed.{self.topic}", {}) as appender:
             journal = FedFiles(self.tables, "lines", topic.id)
             schemas = schemas_in(Settings().registry, self.tables)
-            feed = FolderFeed(self.source, self.inbox, topic, appender, journal, schemas, self.said.append)
+            feed = FolderFeed(self.source, self.place, topic, appender, journal, schemas, self.said.append)
             feed.resume()
             yield feed
 
