@@ -94,7 +94,9 @@ def test_both_paths_and_the_published_answers_agree(
         settings.write("[speed]\nmax_events = 60\n")
     rate = 'rate: Annotated[Decimal, Scale(2, rounding="half_even")]'
     imports = "from datetime import datetime\nfrom decimal import Decimal\nfrom typing import Annotated"
-    rounding = DEFINITIONS.replace("cents: int", f"cents: int\n    {rate}").replace("import Event", "import Event, Scale")
+    rounding = DEFINITIONS.replace("cents: int", f"cents: int\n    {rate}").replace("import Event", "import Event, Scale, rollup")
+    by_day = "by_day = rollup(per_hour, keys=(), window=tumbling(days=1))\nSOURCES ="
+    rounding = rounding.replace("SOURCES =", by_day).replace("(per_hour, refunds)", "(per_hour, refunds, by_day)")
     shop.define(rounding.replace("from datetime import datetime", imports))
     one = with_rates(records(1, 100))
     shop.sell(one)
@@ -129,9 +131,15 @@ def test_both_paths_and_the_published_answers_agree(
     assert Publications(shop.tables).latest() == live
     assert list(Path(shop.tables.root, "scratch").iterdir()) == []
 
+    assert main(["query", "by_day", "--json", "--project", str(tmp_path)]) == 0
+    days = json.loads(capsys.readouterr().out)
+    assert sum(row["cents"] for row in days["rows"]) == sum(cents for _, cents, _, _ in expected.per_hour.values())
+    assert days["provenance"]["rollup_of"] == ["per_hour"]
+
     table = DeltaTable(shop.tables.view("per_hour", live.views["per_hour"].fingerprint))
     table.update(updates={"cents": "cents + 1"}, predicate="shop = 'shop 1'")
-    assert main(["verify", "per_hour", "--json", "--project", str(tmp_path)]) == 1
+    # A rollup's states are those of its root, which is verified.
+    assert main(["verify", "by_day", "--json", "--project", str(tmp_path)]) == 1
     found = json.loads(capsys.readouterr().out)
     (per_hour,) = found["sources"]["sales"]["sampled"]
     hours = len([shop for shop, _ in expected.per_hour if shop == "shop 1"])
