@@ -20,7 +20,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from tandem.ledger.hot.chain import HotCommits, counting
-from tandem.ledger.log.positions import Position, distance
+from tandem.ledger.log.positions import Position, distance, must_await
 from tandem.ledger.publish import publications
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.standing import StandingReleases
@@ -80,6 +80,11 @@ class ChangesToken:
         document += [] if self.hot is None else [self.hot[0], self.hot[1].to_json()]
         document += [] if self.watermark is None else [self.watermark]
         return urlsafe_b64encode(json.dumps(document, separators=(",", ":")).encode()).decode()
+
+    @property
+    def position(self) -> Position:
+        """Up to where it counts the log, with hot commits."""
+        return self.end if self.hot is None else self.hot[1]
 
     @classmethod
     def parse(cls, text: str) -> "ChangesToken":
@@ -166,6 +171,7 @@ class ViewFollower:
     _known: tuple[str, CachedView] | None = None
     _watermark: int | None = None
     _first: bool = False
+    _losses: int | None = None
 
     @property
     def quick(self) -> bool:
@@ -200,6 +206,20 @@ class ViewFollower:
             elif update is None:
                 update = self._step(newest, always=always, renew=renew)
         return update
+
+    def steps_back(self, pinned: Pinned) -> bool:
+        """Whether a snapshot lacks hot commits that the reader has, and that come back: not if the log may have lost records."""
+        if self.store.hot is None:
+            return False
+        losses = self.store.hot.losses
+        if self._losses is None:
+            self._losses = losses
+        if not must_await(self._before.end, _memory(self.store, pinned, self.name)[1].answers.held.end):
+            return False
+        if losses == self._losses:
+            return True
+        self._losses = losses
+        return False
 
     def _lacks(self, newest: Sight) -> bool:
         """Whether the reader has to wait for a step: it lacks rows, or records where these are counted."""
@@ -283,6 +303,8 @@ def watch(store: Store, pinned: Pinned, name: str, since: ChangesToken | None, w
 def changes(store: Store, name: str, since: ChangesToken | None, wanted: RowsWanted = EVERYTHING) -> Iterator[Changes]:
     """The changes that `watch` reports from a token, or from now on, as snapshots come; ends when the store is closed.
 
+    They do not step back: if hot commits are missing, as after their process was killed, the next update waits for commits.
+
     Raises TokenGone, UnknownView, BadSelection, ReadFailed, Unreadable.
     """
     pinned = store.pinned()
@@ -295,7 +317,9 @@ def _changes_since(store: Store, pinned: Pinned, watching: ViewFollower) -> Iter
     try:
         while True:
             idle = clock() - sent
-            if (found := watching.look(pinned, always=idle >= HEARTBEAT_S, renew=idle >= RENEW_S)) is not None:
+            always, renew = idle >= HEARTBEAT_S, idle >= RENEW_S
+            found = None if watching.steps_back(pinned) else watching.look(pinned, always=always, renew=renew)
+            if found is not None:
                 watching.sent(found)
                 yield found
                 sent = clock()

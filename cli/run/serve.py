@@ -5,14 +5,11 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from structlog.typing import FilteringBoundLogger
 
 from tandem.cli.command import signals
 from tandem.cli.command.call import Call
@@ -33,7 +30,7 @@ from tandem.serving.http.app import application
 from tandem.serving.http.commands import TandemCommand
 from tandem.serving.http.composition import of_project
 from tandem.serving.http.listener import CannotServe, Tls
-from tandem.speed.hot.process import HotProcess, why_not
+from tandem.speed.hot.process import hot_process, why_not
 
 _FIRST = "first"
 _FIRST_DAYS = 365
@@ -99,26 +96,11 @@ def run(
                 feed=feed,
                 exits_if_hung=True,
             )
-            with _hot_tails(call, feed, log):
+            with hot_process(call.project, folders.child_environment(call.environ), feed, log.warning):
                 listener.serve(application(server), bound, tls=tls, ready=ready, stop=stop)
     finally:
         part_processes.withdraw(settings.folder, part_processes.SERVER)
         bound.close()
-
-
-@contextmanager
-def _hot_tails(call: Call, feed: HotFeed | None, log: FilteringBoundLogger) -> Iterator[None]:
-    """Keep the process of hot tails running, if a feed gets its messages; it folds faster while somebody asks for answers."""
-    if feed is None:
-        yield
-        return
-    process = HotProcess(call.project, folders.child_environment(call.environ), feed, log.warning)
-    feed.wanted = process.ask
-    process.start()
-    try:
-        yield
-    finally:
-        process.stop()
 
 
 def _tandem_of(call: Call) -> TandemCommand:

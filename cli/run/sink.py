@@ -4,8 +4,9 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Collection
-from contextlib import closing
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, contextmanager
 from threading import Event, Thread
 from typing import Annotated, Final
 
@@ -15,23 +16,29 @@ from tandem.cli.command import signals
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.command_log import part_log
 from tandem.cli.run import alerts, part_processes
+from tandem.infra import folders
 from tandem.infra.process import background
 from tandem.infra.process.pulse import Heart
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.hot.feed import HotFeed
 from tandem.serving.connection import EVERY_S, Connection
 from tandem.serving.memory.store import Store
-from tandem.serving.sinks.definition import sinks_of
-from tandem.serving.sinks.follow import SinkStep, token_of_target
+from tandem.serving.sinks.definition import follows_hot, sinks_of
+from tandem.serving.sinks.follow import SinkStep, await_answers, token_in, token_of_target
+from tandem.serving.sinks.polls import SinkPolls
 from tandem.serving.sinks.run import SinkRunner, fingerprint
-from tandem.serving.sinks.target import SinkInProject
+from tandem.serving.sinks.target import SinkInProject, Target
 from tandem.serving.status.sink_report import forget_others
+from tandem.speed.hot.process import hot_process, why_not
 from tandem.views.errors import DefinitionError, TandemError, listed
 from tandem.views.project.project import Project
 
 POLLS: Final = "publications and commits"
 """The loop of the pulse that polls the project's tables."""
 _BEAT_S: Final = 0.5
+_FOLD_S: Final = 0.05
+"""Seconds between two folds of a hot tail for sinks, at least: each costs the sinks a step, and the target a transaction."""
 
 
 def run(
@@ -60,33 +67,55 @@ def run(
         return None
     if name not in sinks:
         raise DefinitionError(f"no sink {name!r} in the project; sinks: {listed(name, sinks)}")
-    with closing(_connection(settings)) as connection:
-        runner = SinkRunner(connection)
-        if once:
-            return _run_once(runner, sinks[name])
-        connection.follow(EVERY_S)
-        with signals.stopping() as stop:
+    if once:
+        with closing(_connection(settings)) as connection:
+            return _run_once(SinkRunner(connection), sinks[name])
+    with signals.stopping() as stop, _polls(call, settings, [sinks[name]], call.say) as polls:
+        runner, broken = SinkRunner(polls.connection, polls.hot), list[BaseException]()
 
-            def end() -> None:
-                while not stop.wait(EVERY_S):
-                    runner.compare()
-                connection.close()
+        def poll() -> None:
+            try:
+                while not stop.is_set():
+                    if polls.wait():
+                        runner.compare()
+            except BaseException as error:  # noqa: BLE001 - it ends the command
+                broken.append(error)
+            finally:
+                polls.close()
 
-            Thread(target=end, daemon=True).start()
-            for step in runner.steps(sinks[name]):
-                sys.stdout.write(f"{_line(step, as_json=call.json)}\n")
-                sys.stdout.flush()
+        Thread(target=poll, daemon=True).start()
+        for step in runner.steps(sinks[name]):
+            sys.stdout.write(f"{_line(step, as_json=call.json)}\n")
+            sys.stdout.flush()
+        if broken:
+            raise broken[0]
     return None
 
 
-def _connection(settings: Settings) -> Connection:
-    return Connection(Store(Tables.of(settings), secrets.randbits(64), settings.serving.memory_mb << 20))
+@contextmanager
+def _polls(
+    call: Call, settings: Settings, sinks: Collection[SinkInProject], log: Callable[[str], object], *, alerts: bool = False
+) -> Iterator[SinkPolls]:
+    """The connections of sinks, with a hot tail if one of them follows it; the process that folds it ends with the block."""
+    hot = any(follows_hot(each.sink) for each in sinks) and why_not(settings) is None
+    cold = not hot or alerts or not all(follows_hot(each.sink) for each in sinks)
+    feed = HotFeed(time.monotonic) if hot else None
+    polls = SinkPolls(_connection(settings) if cold else None, _connection(settings, feed) if hot else None, feed)
+    environ = folders.child_environment(call.environ)
+    with hot_process(call.project, environ, feed, log, least_s=_FOLD_S), closing(polls):
+        yield polls
+
+
+def _connection(settings: Settings, feed: HotFeed | None = None) -> Connection:
+    return Connection(Store(Tables.of(settings), secrets.randbits(64), settings.serving.memory_mb << 20, feed))
 
 
 def _run_once(runner: SinkRunner, defined: SinkInProject) -> Output:
     sink = defined.sink
     with runner.target(defined) as target:
-        runner.connection.pinned()
+        runner.connection.follow(EVERY_S)
+        if isinstance(target, Target):
+            await_answers(runner.connection.view(sink.view.name), token_in(target.newest()))
         # A closed connection has one snapshot, and its changes end there.
         runner.connection.close()
         steps = list(runner.write(defined, target))
@@ -114,13 +143,13 @@ def _run_all(call: Call, settings: Settings, sinks: Collection[SinkInProject], p
     with (
         part_log(call, settings, part_processes.SINK) as log,
         signals.stopping() as stop,
-        closing(_connection(settings)) as connection,
+        _polls(call, settings, sinks, log.warning, alerts=bool(project.alerts)) as polls,
     ):
         forget_others(settings.folder, frozenset(defined.sink.name for defined in sinks))
-        runner = SinkRunner(connection)
+        runner = SinkRunner(polls.connection, polls.hot)
         threads = runner.keep(sinks, stop, log)
         if project.alerts:
-            threads.threads.append(alerts.keep(settings, project, connection.store, stop, log))
+            threads.threads.append(alerts.keep(settings, project, polls.connection.store, stop, log))
         if heart is not None:
             heart.beat()
             heart.begins(0, POLLS)
@@ -128,14 +157,14 @@ def _run_all(call: Call, settings: Settings, sinks: Collection[SinkInProject], p
             meant = fingerprint([defined.sink for defined in sinks], project.alerts.values())
             part_processes.announce(settings.folder, part_processes.SINK, sinks=meant)
         try:
-            while not stop.wait(EVERY_S):
-                connection.refresh()
-                runner.compare()
-                if heart is not None:
-                    heart.looked(0, POLLS)
+            while not stop.is_set():
+                if polls.wait():
+                    runner.compare()
+                    if heart is not None:
+                        heart.looked(0, POLLS)
         finally:
             stop.set()
-            connection.close()
+            polls.close()
             threads.join()
             if heart is not None:
                 heart.ends(0, POLLS)

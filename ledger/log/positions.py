@@ -102,6 +102,15 @@ def ranges(start: Position, end: Position, firsts: Offsets | None = None) -> Ran
     return Ranges.of({p: (start.get(p, min(known.get(p, 0), to)), to) for p, to in end.items()})
 
 
+def must_await(reached: Position, end: Position) -> bool:
+    """Whether `end` lacks offsets of `reached` that it comes to as the log is counted on.
+
+    It does not come to those of a topic that was deleted: then it counts another topic.
+    """
+    topics = {topic for topic, _ in reached}
+    return not reached.at_or_below(end) and topics.issuperset(topic for topic, _ in end)
+
+
 def distance(start: Position, end: Position) -> int:
     """How many offsets `end` is above `start`, summed over the partitions where it is above."""
     return sum(max(0, offset - start.get(partition, 0)) for partition, offset in end.items())

@@ -47,6 +47,15 @@ def rows_of(sink: Sink) -> RowsWanted:
     return RowsWanted(sink.keys, sink.where, output=sink.output)
 
 
+def follows_hot(sink: Sink) -> bool:
+    """Whether a sink follows the hot tail where it runs.
+
+    Not a table of Delta, since each step costs a commit with files; nor a log, which has nothing to compare with once a token of
+    hot commits has expired.
+    """
+    return isinstance(sink.to, SinkTopic | PostgresTable) and sink.output == "update"
+
+
 def check_sink(defined: SinkInProject) -> None:
     """Raise BadSelection for invalid rows, SinkRefused for a target that cannot have them; nothing is read of the target."""
     wanted = rows_of(defined.sink)

@@ -88,6 +88,11 @@ class DeltaTarget:
             )
         return self.handle.history(1)[0].get(METADATA)
 
+    def newest(self) -> str | None:
+        """The token of the newest commit of a sink. Raises Unreadable."""
+        commits = () if self.handle is None else refresh(self.handle).history()
+        return next((commit[METADATA] for commit in commits if METADATA in commit), None)
+
     def convert(self, rows: pa.Table) -> pa.Table:
         """The rows in Delta's types. Raises SinkRefused for a number of more digits than Delta has."""
         try:

@@ -3,13 +3,16 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow.compute as pc
 
 from tandem.ledger.delta.errors import Conflict
+from tandem.ledger.log.positions import Position, must_await
 from tandem.serving.changes import ChangesToken, TokenGone
 from tandem.serving.connection import PublishedView
 from tandem.serving.memory.differences import identity
+from tandem.serving.memory.store import Pinned
 from tandem.serving.read.outcome import ReadFailed
 from tandem.serving.read.provenance import Provenance
 from tandem.serving.read.row_filter import RowsWanted, row_filter
@@ -18,6 +21,9 @@ from tandem.serving.sinks.stored_token import Stamp
 from tandem.serving.sinks.target import SinkRefused, Target, TargetLog
 from tandem.views.errors import TandemError
 from tandem.views.verify.compare import pairs
+
+_AWAIT_S: Final = 60.0
+"""Seconds for which a sink waits for answers that count what its target counts, before it reports that."""
 
 
 @dataclass(frozen=True)
@@ -39,24 +45,53 @@ def keep_equal(view: PublishedView, target: Target, wanted: RowsWanted) -> Itera
     """Write every change to a target that holds rows.
 
     The target is compared with a snapshot if its token has expired, is of another installation or of other rows, or if another
-    program has written to it.
+    program has written to it. A token that counts hot commits expires with the process that folded them; the snapshot then
+    counts at least what the target counts.
     """
-    token = _token_in(target.token(), wanted)
+    # What others have written, such as a transaction that a kill cut off, makes no row of the target older.
+    reached, token = token_in(target.newest()), _token_of(target.token(), wanted)
     while True:
         try:
             if token is None:
+                await_answers(view, reached)
                 step = reconcile(view, target, wanted)
                 yield step
-                token = step.token
+                token, reached = step.token, ChangesToken.parse(step.token)
             for change in view.changes(token, keys=wanted.keys, where=wanted.where):
                 schema = change.rows.table.schema
                 rows, gone = target.convert(without_label(change.rows.table)), target.convert(with_kinds(change.gone, schema))
                 target.write(rows, gone, _stamp(change.token, wanted, change.provenance))
+                reached = ChangesToken.parse(change.token)
                 yield SinkStep(rows.num_rows, gone.num_rows, change.token)
         except (TokenGone, Conflict):
             token = None
         else:
             return
+
+
+def await_answers(view: PublishedView, reached: ChangesToken | None) -> None:
+    """Wait until answers count the hot commits that a target counts: rows there are never replaced by older ones.
+
+    Raises ReadFailed if they do not in a minute, or if the connection is closed.
+    """
+    if reached is None or reached.hot is None:
+        return
+    store, (_, position) = view.connection.store, reached.hot
+    pinned, deadline = view.connection.pinned(), store.recent.clock() + _AWAIT_S
+    while must_await(position, end := _end(pinned, view.name)):
+        left = deadline - store.recent.clock()
+        newer = store.after(pinned, left) if left > 0 else None
+        if newer is None:
+            raise ReadFailed(
+                f"the target counts the log up to {position}, from a hot tail that has ended, and answers of view {view.name!r} "
+                f"only up to {end}; the sink continues once the speed layer has counted that far"
+            )
+        pinned = newer
+
+
+def _end(pinned: Pinned, name: str) -> Position:
+    view = pinned.view(name)
+    return pinned.snapshot.of(view).tails[view.source.name].end
 
 
 def append(view: PublishedView, log: TargetLog, wanted: RowsWanted) -> Iterator[SinkStep]:
@@ -67,7 +102,7 @@ def append(view: PublishedView, log: TargetLog, wanted: RowsWanted) -> Iterator[
     """
     output = "changes" if wanted.output == "update" else wanted.output
     stored = log.token()
-    token = _token_in(stored, wanted)
+    token = _token_of(stored, wanted)
     while True:
         if token is None and stored is not None and wanted.output == "append":
             raise SinkRefused(
@@ -119,6 +154,14 @@ def token_of_target(target: Target | TargetLog) -> str | None:
     return (target.token() or "").partition(" ")[0] or None
 
 
+def token_in(stored: str | None) -> ChangesToken | None:
+    """The token in a stored text, of whatever rows; None if it is not a token."""
+    try:
+        return None if stored is None else ChangesToken.parse(stored.partition(" ")[0])
+    except TandemError:
+        return None
+
+
 def _deletes(message: SinkMessage) -> bool:
     return message.value is not None and message.value.get("op") == "d"
 
@@ -133,13 +176,7 @@ def _text(token: str, wanted: RowsWanted) -> str:
     return f"{token} {hashlib.sha256(rows.encode()).hexdigest()[:16]}"
 
 
-def _token_in(stored: str | None, wanted: RowsWanted) -> str | None:
+def _token_of(stored: str | None, wanted: RowsWanted) -> str | None:
     """The token of a stored text; None if it is not a token, or is of other rows."""
-    if stored is None:
-        return None
-    token = stored.partition(" ")[0]
-    try:
-        ChangesToken.parse(token)
-    except TandemError:
-        return None
-    return token if stored == _text(token, wanted) else None
+    token = (stored or "").partition(" ")[0]
+    return token if token_in(stored) is not None and stored == _text(token, wanted) else None

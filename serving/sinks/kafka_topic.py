@@ -97,6 +97,11 @@ class CompactedTopic:
         self.appender.renew(stored)
         return stored.text
 
+    def newest(self) -> str | None:
+        """The text of the newest transaction, whatever records the topic has after it. Raises NoBroker."""
+        stored = self.appender.newest()
+        return None if stored is None else stored.text
+
     def convert(self, rows: pa.Table) -> pa.Table:
         """Each value as JSON, as answers over HTTP have it."""
         columns = [written(rows[field.name].combine_chunks(), field) for field in rows.schema]

@@ -135,6 +135,12 @@ class PostgresTarget:
                 raise SinkRefused(f"sink {self.name!r}: table {self} has rows that no sink has written; name a new table for it")
             return None
 
+    def newest(self) -> str | None:
+        """The stored token, whatever table it is of. Raises Unreadable."""
+        with self._transaction(Unreadable) as cursor:
+            stored = self._token_row(cursor)
+        return None if stored is None else stored.token
+
     def convert(self, rows: pa.Table) -> pa.Table:
         """The rows in PostgreSQL's types; JSON in one spelling, so that equal values are equal texts."""
         schema = postgres_schema(self.name, rows.schema)

@@ -22,7 +22,7 @@ from tandem.ledger.delta.one_writer import locks
 from tandem.serving.changes import ChangesToken
 from tandem.serving.connection import Connection
 from tandem.serving.read.outcome import ReadFailed
-from tandem.serving.sinks.definition import check_sink, rows_of, target_of
+from tandem.serving.sinks.definition import check_sink, follows_hot, rows_of, target_of
 from tandem.serving.sinks.follow import SinkStep, follow
 from tandem.serving.sinks.posting import wait_s
 from tandem.serving.sinks.target import SinkInProject, Target, TargetLog
@@ -39,9 +39,13 @@ _END_S: Final = 5.0
 
 @dataclass(frozen=True)
 class SinkRunner:
-    """Runs sinks over one connection, which somebody else keeps polling, and reports where each stands."""
+    """Runs sinks over connections, which somebody else keeps polling, and reports where each stands.
+
+    Answers of `connection` are those of commits. With `hot`, sinks that follow the hot tail have its answers.
+    """
 
     connection: Connection
+    hot: Connection | None = None
     _reporters: dict[str, SinkReporter] = field(default_factory=dict, init=False, repr=False)
 
     @contextmanager
@@ -74,7 +78,8 @@ class SinkRunner:
     def write(self, defined: SinkInProject, target: Target | TargetLog) -> Iterator[SinkStep]:
         """Write every change to the target of a sink until the connection is closed. Raises as `follow`."""
         sink = defined.sink
-        for step in follow(self.connection.view(sink.view.name), target, rows_of(sink)):
+        connection = self.hot if self.hot is not None and follows_hot(sink) else self.connection
+        for step in follow(connection.view(sink.view.name), target, rows_of(sink)):
             self._reporters[sink.name].add_step(_token(step.token), rows=step.rows, gone=step.gone, compared=step.compared)
             yield step
 
@@ -131,7 +136,7 @@ def reason_of(error: BaseException) -> str:
 
 def _token(text: str) -> TargetToken:
     named = ChangesToken.parse(text)
-    return TargetToken(text, named.release, named.fingerprint, named.version, named.end.to_json())
+    return TargetToken(text, named.release, named.fingerprint, named.version, named.position.to_json())
 
 
 def fingerprint(sinks: Collection[Sink], alerts: Collection[Alert] = ()) -> str:

@@ -42,6 +42,9 @@ class Target(Protocol):
     def token(self) -> str | None:
         """The text of the newest stamp, if nobody else has written since. Raises TandemError."""
 
+    def newest(self) -> str | None:
+        """The text of the newest stamp, also if somebody else has written since. Raises TandemError."""
+
     def convert(self, rows: pa.Table) -> pa.Table:
         """The rows, or some columns of them, in the types that the target has.
 

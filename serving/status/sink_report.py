@@ -22,7 +22,7 @@ _EVERY: Final = timedelta(seconds=1)
 
 
 class TargetToken(msgspec.Struct, frozen=True):
-    """The token of a target, and what it names: the batch view of a release, and where commits end."""
+    """The token of a target, and what it names: the batch view of a release, and the position up to which it counts the log."""
 
     text: str
     release: int

@@ -24,7 +24,7 @@ class SinkState:
         state: `running`, `failing` while a process tries again after an error, or `stopped` while no process runs it.
         lag: the number of offsets that answers count and the target's token does not; None if that is not known.
         lag_s: seconds since the target was last seen to be the view; 0 if it is now, None if it never was.
-        position: where the token's commits end.
+        position: up to where the token counts the log.
         at: the time of the newest step.
         steps: since its process began, as are `rows` written, `gone` rows, `comparisons` of all rows, and `errors`.
         error: the newest error, and when.

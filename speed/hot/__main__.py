@@ -1,4 +1,4 @@
-"""The process of hot tails: `python -m tandem.speed.hot PROJECT`, which `tandem serve` starts, and which ends with it.
+"""The process of hot tails: `python -m tandem.speed.hot PROJECT [LEAST_S]`, which `tandem serve` starts, and which ends with it.
 
 It writes messages (ledger/hot/messages.py) to its standard output, and sentences about its work to standard error.
 """
@@ -97,6 +97,7 @@ class HotTails:
     log: Callable[[str], object]
     reporter: HotReporter
     demand: Demand = field(default_factory=Demand)
+    least_s: float = 0.0
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def run(self) -> None:
@@ -151,6 +152,7 @@ class HotTails:
                     self._send,
                     sleep=self.demand.wait,
                     asked=self.demand.there,
+                    least_s=self.least_s,
                     status=status,
                 )
                 following.begin()
@@ -219,7 +221,8 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     found = settings.load(Path(sys.argv[1]), os.environ)
-    tails = HotTails(found, out, stop, _log, HotReporter(found.folder))
+    least_s = float(sys.argv[2]) if len(sys.argv) > 2 else 0.0
+    tails = HotTails(found, out, stop, _log, HotReporter(found.folder), least_s=least_s)
     Thread(target=tails.demand.follow, args=(0,), name="demand", daemon=True).start()
     tails.run()
     with suppress(OSError):

@@ -87,7 +87,7 @@ class HotFollower:
     """The hot tail of one source of the live release; `send` passes messages to the server. For one thread.
 
     `clock` returns monotonic seconds, `cpu` the seconds of CPU time that the thread has used. `asked` is whether somebody asks
-    for answers; `sleep` may return early once somebody does.
+    for answers; `sleep` may return early once somebody does. Between the beginnings of two folds are at least `least_s` seconds.
 
     `away` says why the broker does not answer now, if so, and `unread` why the tables cannot be read. The hot commits stay
     meanwhile: they are still right.
@@ -105,6 +105,7 @@ class HotFollower:
     sleep: Callable[[float], None] = time.sleep
     cpu: Callable[[], float] = time.thread_time
     asked: Callable[[], bool] = lambda: True
+    least_s: float = 0.0
     status: HotStatus = field(default_factory=HotStatus)
     away: str | None = field(default=None, init=False)
     unread: str | None = field(default=None, init=False)
@@ -195,7 +196,7 @@ class HotFollower:
             cost = self.cpu() - spent
             self._heavy.judge(self.tail, seconds=self._folding_s, late=behind or self._folding_s > _LATE_S)
             self._fold_began = float("-inf") if behind else began
-            self._pause_s = max(_SHARE * cost, _LEAST_S)
+            self._pause_s = max(_SHARE * cost, _LEAST_S, self.least_s)
         return folded
 
     @property
@@ -343,8 +344,7 @@ class HotFollower:
                 raise HotTailEnded(f"{_gone(place, starts[place], low)}, which hold identities")
         self.close()
         self._reader = BulkReader(self.connection.address, self._topics, starts, columns=record_columns(source))
-        self._ends, self._waiting = {}, []
-        read_at = self.clock()
+        self._ends, self._waiting, read_at = {}, [], self.clock()
         while any(self._ends.get(place, starts[place]) < to for place, to in reach.items()):
             read = self._reader.read(most=_RESTORED_AT_ONCE, wait_s=0.2)
             if read.ends:

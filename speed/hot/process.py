@@ -4,8 +4,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, BinaryIO, Final, cast
@@ -23,12 +23,16 @@ _LINE: Final = 4096
 
 @dataclass
 class HotProcess:
-    """Keeps the process of a project running, and passes its messages to the feed; `log` gets each line that it prints."""
+    """Keeps the process of a project running, and passes its messages to the feed; `log` gets each line that it prints.
+
+    `least_s` are the least seconds between the beginnings of two folds.
+    """
 
     project: Path
     environ: Mapping[str, str] = field(repr=False)
     feed: HotFeed
     log: Callable[[str], object]
+    least_s: float = 0.0
     _process: "subprocess.Popen[bytes] | None" = field(default=None, init=False, repr=False)
     _thread: threading.Thread | None = field(default=None, init=False, repr=False)
     _stopped: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
@@ -71,7 +75,7 @@ class HotProcess:
             self._stopped.wait(_AGAIN_S)
 
     def _once(self) -> None:
-        words = [sys.executable, "-u", "-m", "tandem.speed.hot", str(self.project)]
+        words = [sys.executable, "-u", "-m", "tandem.speed.hot", str(self.project), str(self.least_s)]
         with self._lock:
             if self._stopped.is_set():
                 return
@@ -111,6 +115,28 @@ class HotProcess:
             while line := stream.readline(_LINE):
                 if text := line.decode("utf-8", "replace").rstrip():
                     self.log(text)
+
+
+@contextmanager
+def hot_process(
+    project: Path,
+    environ: Mapping[str, str],
+    feed: HotFeed | None,
+    log: Callable[[str], object],
+    *,
+    least_s: float = 0.0,
+) -> Iterator[None]:
+    """Keep the process running, if a feed gets its messages; it folds faster while somebody asks for answers."""
+    if feed is None:
+        yield
+        return
+    process = HotProcess(project, environ, feed, log, least_s)
+    feed.wanted = process.ask
+    process.start()
+    try:
+        yield
+    finally:
+        process.stop()
 
 
 def why_not(settings: Settings) -> str | None:

@@ -1083,6 +1083,27 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "test_an_object_that_is_replaced_since_it_was_listed_is_not_read",
     ),
     Mutant(
+        "sink-hot-row-without-token",
+        "a sink stores the token of commits with rows that count hot commits, so a restart does not know what the target has",
+        "    hot = (held.hot_commits[0].epoch, held.end) if held.hot else None\n",
+        "    hot = None\n",
+        "test_a_hot_row_is_in_the_target_with_its_token",
+    ),
+    Mutant(
+        "sink-older-rows-after-a-restart",
+        "a sink that starts again takes back rows of hot commits that its target has, until commits reach them",
+        "                await_answers(view, reached)\n",
+        "",
+        "test_a_sink_that_starts_again_waits_for_the_commit_of_the_rows_that_it_sent",
+    ),
+    Mutant(
+        "sink-takes-hot-rows-back",
+        "a sink takes rows back once the hot tail that counted them has ended",
+        "found = None if watching.steps_back(pinned) else watching.look(",
+        "found = watching.look(",
+        "test_a_hot_tail_that_is_gone_takes_no_row_back",
+    ),
+    Mutant(
         "sink-without-lock",
         "two processes run one sink at once",
         """                acquire,

@@ -1,6 +1,7 @@
 """Tandem with a sink that keeps a compacted topic equal to the view, as `tandem up` runs one."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -28,7 +29,12 @@ def command(setting: Setting) -> ContestantCommand:
     folder = tandem.project(setting)
     with (folder / "definitions.py").open("a", encoding="utf-8") as definitions:
         definitions.write(_SINK.format(view=VIEW, topic=sink_setting.output))
-    return ContestantCommand((sys.executable, script("tandem_sink"), str(folder)), tandem.environment(setting))
+    return ContestantCommand((sys.executable, script("tandem_sink"), str(folder)), _environment(setting))
+
+
+def _environment(setting: Setting) -> Mapping[str, str]:
+    """The hot tail runs as beside `up`, where the speed layer has run before sinks start."""
+    return {**tandem.environment(setting), "TANDEM_SERVING_HOT": "on"}
 
 
 def _with_sink_topic(setting: Setting) -> Setting:

@@ -158,4 +158,4 @@ def _text(packed: str) -> str | None:
 
 def _counts(stamp: str | None, end: Position) -> bool:
     """Whether the token at the beginning of a stamp counts everything below a position."""
-    return stamp is not None and end.at_or_below(ChangesToken.parse(stamp.partition(" ")[0]).end)
+    return stamp is not None and end.at_or_below(ChangesToken.parse(stamp.partition(" ")[0]).position)

@@ -89,9 +89,9 @@ class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hot: Annotated[
         Literal["auto", "on", "off"],
         Meta(
-            description="Whether `tandem serve` answers from the log's newest records before they are committed; it then runs a "
-            "process that folds them, with the project's code. `auto`: if the speed layer, which runs that code "
-            "too, has run on this machine from this state folder."
+            description="Whether `tandem serve`, and sinks to topics and PostgreSQL, have the log's newest records before they "
+            "are committed; each then runs a process that folds them, with the project's code. `auto`: if the speed layer, which "
+            "runs that code too, has run on this machine from this state folder."
         ),
     ] = "auto"
     hot_mb: Annotated[

@@ -15,9 +15,9 @@ class SpeedSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=10_000,
-            description="Milliseconds to wait after a commit while the hot tail of a server on this machine follows the log "
-            "(`serving.hot`), at most 10000: fewer and larger micro-batches cost less. Readers of tables see events that much "
-            "later. As soon as the hot tail stands aside or its server ends, micro-batches follow `speed.trigger_ms`.",
+            description="Milliseconds to wait after a commit while the hot tail of a server or of sinks on this machine follows "
+            "the log (`serving.hot`), at most 10000: fewer and larger micro-batches cost less. Readers of tables see events that "
+            "much later. As soon as the hot tail stands aside or its process ends, micro-batches follow `speed.trigger_ms`.",
         ),
     ] = 2_000
     max_events: Annotated[Positive, Meta(description="Maximum number of events of one source in a micro-batch.")] = 200_000

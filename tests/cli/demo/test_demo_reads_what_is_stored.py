@@ -93,18 +93,18 @@ def test_a_topic_is_folded_once_its_token_counts_enough(broker: kafka.BrokerConn
             target.write = lambda rows, gone, stamp, write=target.write: write(rows, gone.slice(0, 0), stamp)  # type: ignore[method-assign, union-attr]
         list(follow(published, target, few))
 
-    assert rows_of_topic(broker.address, "few", LOG_START) is None
-    for name in ("few", "forgets"):
+    assert rows_of_topic(broker.address, "demo-few", LOG_START) is None
+    for name in ("demo-few", "demo-forgets"):
         write(name)
-    assert len(rows_of_topic(broker.address, "few", world.end) or ()) == 1
+    assert len(rows_of_topic(broker.address, "demo-few", world.end) or ()) == 1
     world.append(0, hit(None, 5), hit("/b", 4))
     world.trigger()
-    assert rows_of_topic(broker.address, "few", world.end) is None
-    write("few")
-    write("forgets", tombstones=False)
+    assert rows_of_topic(broker.address, "demo-few", world.end) is None
+    write("demo-few")
+    write("demo-forgets", tombstones=False)
     truth = [row for row in answers(world) if row["n"] < 2]
-    assert agree(world, truth, rows_of_topic(broker.address, "few", world.end))
-    assert not agree(world, truth, rows_of_topic(broker.address, "forgets", world.end))
+    assert agree(world, truth, rows_of_topic(broker.address, "demo-few", world.end))
+    assert not agree(world, truth, rows_of_topic(broker.address, "demo-forgets", world.end))
 
 
 def test_a_trial_writes_into_its_folder_alone(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,7 +59,13 @@ def content(folder: Path) -> dict[str, int]:
 
 @contextmanager
 def process(world: World, words: Sequence[str], environ: Mapping[str, str] = {}) -> Iterator["subprocess.Popen[str]"]:
-    command = [sys.executable, "-m", *words, "--project", str(world.folder)]
+    with process_in(world.folder, words, environ) as started:
+        yield started
+
+
+@contextmanager
+def process_in(folder: Path, words: Sequence[str], environ: Mapping[str, str] = {}) -> Iterator["subprocess.Popen[str]"]:
+    command = [sys.executable, "-m", *words, "--project", str(folder)]
     started = subprocess.Popen(
         command, cwd=ROOT, env={**os.environ, **environ}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
