@@ -65,6 +65,20 @@ def test_views_in_python_are_of_sources_in_sql(tmp_path: Path) -> None:
     assert fingerprint(both.views["page_traffic"]) == fingerprint(python.views["page_traffic"])
 
 
+def test_sinks_and_alerts_in_python_are_of_views_in_sql(tmp_path: Path) -> None:
+    outputs = """from definitions_sql import page_traffic
+from tandem import Alert, Sink, delta_table
+
+lake = Sink(page_traffic, to=delta_table("lake"), where="hits > 1")
+busy = Alert(page_traffic, when="hits > 100")
+"""
+    both = load(project(tmp_path, definitions__py=outputs, definitions__sql=REQUESTS + TRAFFIC))
+    for loaded in (both, load_files(both.files)):  # as a release stores it
+        (sink,), (alert,) = loaded.sinks.values(), loaded.alerts.values()
+        assert (sink.name, alert.name) == ("lake", "busy")
+        assert fingerprint(sink.view) == fingerprint(alert.view) == fingerprint(loaded.views["page_traffic"])
+
+
 @pytest.mark.parametrize(
     ("python", "sql", "says"),
     [
