@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tandem.cli.command.call import Call, Output
-from tandem.cli.doctor import disk, leases, log, machine, polling, sinks, state, tables
+from tandem.cli.doctor import alerts, disk, leases, log, machine, polling, sinks, state, tables
 from tandem.cli.doctor.check import Check, Finding, unknown
 from tandem.cli.doctor.subject import Subject
 from tandem.infra import clock
@@ -22,6 +22,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     *tables.CHECKS,
     *state.CHECKS,
     *sinks.CHECKS,
+    *alerts.CHECKS,
 )
 """In order of execution: a check comes after the checks that it needs."""
 _SHOWN: Final = {"ok": "ok", "warn": "WARN", "fail": "NOT OK", "unknown": "-"}
@@ -31,7 +32,7 @@ def run(call: Call) -> Output:
     """Check the machine, the broker, the tables and the project's state, and explain how to fix each problem.
 
     The checks cover Java, Python, jars, ports, disk, clock, broker, topics, tables, locks, leases, files that earlier runs
-    left, and sinks.
+    left, sinks and alerts.
     docs/doctor.md lists the findings of each check. Each finding has one of these outcomes:
 
     * `ok`: in order

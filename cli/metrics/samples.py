@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from tandem.cli.command.call import Call
-from tandem.cli.run import part_processes, status
+from tandem.cli.run import part_processes
+from tandem.cli.run.status.document import status_document
 from tandem.infra.kafka import broker
 from tandem.infra.settings import Settings
 from tandem.ledger.delta import delta_tables
@@ -67,7 +68,7 @@ def look(call: Call, *, now: datetime) -> ProjectState:
     reader = None if published is None else Reader(tables)
     return ProjectState(
         now,
-        status.document(call, settings, tables, reader, now=now),
+        status_document(call, settings, tables, reader, now=now),
         _expected(settings),
         published,
         Audits(tables).history(),

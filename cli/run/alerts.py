@@ -3,9 +3,9 @@
 import json
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Event, Thread
 from typing import Annotated, Any, Final, Literal
 
@@ -49,8 +49,13 @@ def run(
     key: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="With `list`: only rows with this value; may be repeated.")
     ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="With `list`: print each edge as it is stored from now on, until Ctrl-C.")
+    ] = False,
 ) -> Output | None:
     """List the alerts that are raised and their newest edges; or run all alerts of the project until Ctrl-C.
+
+    With --follow it prints a line for each edge that the running process stores, with --json a document a line.
 
     `run` follows the views of the live release. It stores the edges of each step with the token of the step in one commit, and
     then sends them to the receivers of the settings `alerts`, until each has acknowledged them. One process runs the alerts of a
@@ -60,10 +65,14 @@ def run(
     if what == "list":
         if once:
             raise TandemError("--once is for `tandem alerts run`", code="usage-invalid")
-        return _list(settings, view, dict(_pairs(key or ())))
-    if view is not None or key:
+        wanted = EdgesWanted(view, dict(_pairs(key or ())))
+        if not follow:
+            return _list(Tables.of(settings), wanted)
+        _follow(call, Tables.of(settings), wanted)
+        return None
+    if view is not None or key or follow:
         raise TandemError(
-            "`tandem alerts run` runs all alerts; --view and --key are for `tandem alerts list`", code="usage-invalid"
+            "`tandem alerts run` runs all alerts; --view, --key and --follow are for `tandem alerts list`", code="usage-invalid"
         )
     return _run(call, settings, call.definitions(), once=once)
 
@@ -80,7 +89,7 @@ def _run(call: Call, settings: Settings, project: Project, *, once: bool) -> Out
 
         def see(edges: Sequence[Edge]) -> None:
             for edge in edges:
-                sys.stdout.write(f"{json.dumps(edge_document(edge)) if call.json else _sentence(edge)}\n")
+                sys.stdout.write(f"{_line(call, edge)}\n")
             sys.stdout.flush()
 
         with signals.stopping() as stop:
@@ -140,34 +149,67 @@ def _run_once(runner: AlertRunner) -> Output:
     return Output({"edges": [edge_document(edge) for edge in edges], "acknowledged": acknowledged}, "\n".join(lines))
 
 
-def _list(settings: Settings, view: str | None, place: dict[str, str]) -> Output:
-    tables = Tables.of(settings)
+@dataclass(frozen=True)
+class EdgesWanted:
+    """The edges of a view, if one is named, and of rows with these values."""
 
-    def fits(edge: Edge) -> bool:
-        here = all(name in edge.place and str(edge.place[name]) == value for name, value in place.items())
-        return here and (view is None or edge.view == view)
+    view: str | None
+    place: Mapping[str, str]
 
-    documents, active, recent = [], list[Edge](), list[Edge]()
-    for name in book.names(tables):
-        stored = book.load_document(tables, name)
-        if stored is not None:
-            documents.append(_document(name, stored, [edge for edge in active_edges(stored) if fits(edge)]))
-            active += filter(fits, active_edges(stored))
-            recent += (each.edge for each in stored.edges if fits(each.edge) and not each.edge.quiet)
+    def fit(self, edge: Edge) -> bool:
+        """Whether an edge is one of them."""
+        here = all(name in edge.place and str(edge.place[name]) == value for name, value in self.place.items())
+        return here and (self.view is None or edge.view == self.view)
+
+    def of(self, document: AlertDocument) -> list[Edge]:
+        """The stored edges of an alert, in their order, without quiet ones."""
+        return [each.edge for each in document.edges if self.fit(each.edge) and not each.edge.quiet]
+
+
+def _documents(tables: Tables) -> dict[str, AlertDocument]:
+    """What is stored of each alert that has ever run."""
+    documents = ((name, book.load_document(tables, name)) for name in book.names(tables))
+    return {name: document for name, document in documents if document is not None}
+
+
+def _list(tables: Tables, wanted: EdgesWanted) -> Output:
+    stored, documents, active = _documents(tables), [], list[Edge]()
+    for name, document in stored.items():
+        of_alert = [edge for edge in active_edges(document) if wanted.fit(edge)]
+        documents.append(_document(name, document, of_alert))
+        active += of_alert
+    recent = [edge for document in stored.values() for edge in wanted.of(document)]
     recent.sort(key=lambda edge: edge.at, reverse=True)
     faults = [f"{each['alert']}: {who}: {fault}" for each in documents for who, fault in each["faults"].items()]
-    document = {"alerts": documents, "recent": [edge_document(edge) for edge in recent]}
     lines = [f"{len(active)} raised", *(f"not delivered: {fault}" for fault in faults)]
-    return Output(document, below_lines(lines, listing([_row(edge) for edge in recent])))
+    shown = below_lines(lines, listing([_row(edge) for edge in recent]))
+    return Output({"alerts": documents, "recent": [edge_document(edge) for edge in recent]}, shown)
+
+
+def _follow(call: Call, tables: Tables, wanted: EdgesWanted) -> None:
+    """Print each edge that is stored from now on, in the order of their times."""
+    stored = _documents(tables)
+    active = sum(wanted.fit(edge) for document in stored.values() for edge in active_edges(document))
+    call.say(f"{active} raised; each new edge follows until Ctrl-C")
+    with signals.stopping() as stop:
+        while not stop.wait(EVERY_S):
+            before, stored = _ids(stored), _documents(tables)
+            edges = [edge for document in stored.values() for edge in wanted.of(document) if edge.id not in before]
+            for edge in sorted(edges, key=lambda edge: edge.at):
+                sys.stdout.write(f"{_line(call, edge)}\n")
+            sys.stdout.flush()
+
+
+def _ids(stored: Mapping[str, AlertDocument]) -> set[str]:
+    return {each.edge.id for document in stored.values() for each in document.edges}
 
 
 def _document(name: str, stored: AlertDocument, active: Sequence[Edge]) -> dict[str, Any]:
-    receivers = {receiver for each in stored.edges for receiver in each.left}
     return {
         "alert": name,
         "raised": [edge_document(edge) for edge in active],
         "waiting": sum(episode.edge is None for episode in stored.episodes),
-        "unsent": {receiver: len(stored.unsent(receiver)) for receiver in sorted(receivers)},
+        "unsent": stored.lacking,
         "faults": stored.faults,
     }
 
@@ -182,6 +224,10 @@ def _row(edge: Edge) -> dict[str, Any]:
         "row": place,
         "text": edge.text,
     }
+
+
+def _line(call: Call, edge: Edge) -> str:
+    return json.dumps(edge_document(edge)) if call.json else _sentence(edge)
 
 
 def _sentence(edge: Edge) -> str:

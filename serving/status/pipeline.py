@@ -11,6 +11,7 @@ from typing import Final, Generic, TypeVar
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.report import HotTailState, hot_tails
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.retention import UntilLoss
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Releases
@@ -87,11 +88,12 @@ class PipelineLog:
 
 @dataclass(frozen=True)
 class StoredTables:
-    """By source the state of the archive and its newest records, and the releases beside the live one."""
+    """By source the state of the archive, its newest records and the names of topics by id; the releases beside the live one."""
 
     archives: Mapping[str, ArchivePosition]
     newest: Mapping[str, ArchiveTail]
     standing: tuple[StandingRelease, ...]
+    topics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass
@@ -135,9 +137,9 @@ class Pipeline:
         found = Releases(self.tables).load(live.release).sources
         archives = {name: archived(self.tables, name, decoder) for name, decoder in found.items()}
         newest = {name: archive_tail(self.tables, name, decoder) for name, decoder in found.items()}
-        return StoredTables(
-            archives, newest, tuple(standing_releases(self.tables, live, days=self.settings.keep.release_days, now=self.now()))
-        )
+        topics = {name: ArchiveLedger(self.tables, name).topic_names() for name in found}
+        standing = standing_releases(self.tables, live, days=self.settings.keep.release_days, now=self.now())
+        return StoredTables(archives, newest, tuple(standing), topics)
 
 
 def _unknown(sources: Iterable[Source], why: str) -> PipelineLog:

@@ -3,19 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.serving.status.sources import LogEnd
 from tandem.views.source.source import Source
 
 
-def topics_document(tables: Tables, source: Source, end: LogEnd) -> dict[str, Any]:
+def topics_document(recorded: Mapping[str, str], source: Source, end: LogEnd) -> dict[str, Any]:
     """`topic_pattern` as declared, or null; `topics` in the order of the log, each a generation of a name, with its id and state.
 
     The state is `read`, `new` before any part has read it, `gone` once the broker no longer has it, or `unknown` while the
-    broker does not answer.
+    broker does not answer. `recorded` are the names of the topics that any part has read, by id.
     """
-    recorded = ArchiveLedger(tables, source.name).topic_names()
     there = {topic.id for topic in end.topics}
     missing = "unknown" if end.position is None else "gone"
     topics = [{"name": name, "id": id_, "state": "read" if id_ in there else missing} for id_, name in recorded.items()]

@@ -174,7 +174,9 @@ def states(layer: PatternLayer) -> dict[str, str]:
     """The state of each topic, as `status` has it, and the sentence."""
     source = layer.project.sources["sales"]
     document = topics_document(
-        layer.tables, source, LogEnd(LOG_START, topics=topics_of(kafka.connect(one_process.ADDRESS), source))
+        ArchiveLedger(layer.tables, "sales").topic_names(),
+        source,
+        LogEnd(LOG_START, topics=topics_of(kafka.connect(one_process.ADDRESS), source)),
     )
     said = topics_sentence("sales", document)
     assert said is not None

@@ -148,13 +148,23 @@ class HotTailDocument(BaseModel):
     bytes: int
 
 
+class TopicStateDocument(BaseModel):
+    """A topic of a source; a topic that was created again has another id."""
+
+    name: str
+    id: str
+    state: str = Field(description="`unknown` while the broker does not answer.", examples=["read", "new", "gone", "unknown"])
+
+
 class SourceStateDocument(BaseModel):
     """The position of a source; `until_loss` is null if the broker does not answer.
 
-    `hot` is null without a hot tail. Positions, counts, `log`, `archive`, `rejected`, `until_loss` and `hot` are null for tokens
-    restricted to rows; of gaps they get the names.
+    `hot` is null without a hot tail. Topics, positions, counts, `log`, `archive`, `rejected`, `until_loss` and `hot` are null for
+    tokens restricted to rows; of gaps they get the names.
     """
 
+    topics: list[TopicStateDocument] | None = Field(description="In the order of the log.")
+    topic_pattern: str | None = Field(description="The pattern that names of topics match, or null.")
     cut: Place | None
     realtime: Place | None
     newest: str | None

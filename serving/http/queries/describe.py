@@ -39,6 +39,7 @@ from tandem.serving.status.pipeline import PipelineLog, StoredTables
 from tandem.serving.status.rejected_tails import ArchiveTail, tail_of_rejects
 from tandem.serving.status.sinks import SinkState
 from tandem.serving.status.sources import gap_document
+from tandem.serving.status.topics import topics_document
 from tandem.views.exactness import of_measures
 from tandem.views.instant import utc_text
 from tandem.views.measures.count import Count
@@ -93,14 +94,16 @@ def state(view: View, snapshot: Snapshot, *, bound: bool) -> ViewStateDocument:
 
 
 def source_state(
-    name: str, snapshot: Snapshot, log: PipelineLog, stored: StoredTables, *, now: datetime, restricted: bool
+    source: Source, snapshot: Snapshot, log: PipelineLog, stored: StoredTables, *, now: datetime, restricted: bool
 ) -> SourceStateDocument:
     """The position of a source; a `restricted` caller does not learn which machines do not answer, nor names of views."""
+    name = source.name
     tail, end, archive, left = snapshot.tails[name], log.end(name), stored.archives.get(name), log.until_loss.get(name)
     hot = log.hot.get(name)
     if hot is not None and restricted:
         hot = replace(hot, aside=hot.aside and "the server's log has the reason", views_aside={})
     return SourceStateDocument(
+        **topics_document(stored.topics.get(name, {}), source, end),
         cut=tail.cut.to_json(),
         realtime=tail.end.to_json(),
         newest=_newest(snapshot, name),
@@ -139,6 +142,8 @@ def bound_source_state(name: str, snapshot: Snapshot) -> SourceStateDocument:
     """The state of a source for a caller that is restricted to rows: freshness and gaps, without position and counts."""
     tail = snapshot.tails[name]
     return SourceStateDocument(
+        topics=None,
+        topic_pattern=None,
         cut=None,
         realtime=None,
         newest=_newest(snapshot, name),

@@ -61,11 +61,10 @@ def _documents(tables: Tables) -> dict[str, AlertDocument]:
 
 
 def _stands(name: str, document: AlertDocument, visible: Callable[[Edge], bool], *, restricted: bool) -> AlertStandsDocument:
-    receivers = sorted({receiver for each in document.edges for receiver in each.left})
     return AlertStandsDocument(
         alert=name,
         raised=[_edge(edge) for edge in active_edges(document) if visible(edge)],
-        unsent={receiver: len(document.unsent(receiver)) for receiver in receivers},
+        unsent=document.lacking,
         faults={} if restricted else document.faults,
     )
 

@@ -85,7 +85,7 @@ async def status(request: Request) -> StatusDocument:
         sources={
             name: describe.bound_source_state(name, snapshot)
             if bound
-            else describe.source_state(name, snapshot, log, stored, now=server.now(), restricted=restricted)
+            else describe.source_state(sources[name], snapshot, log, stored, now=server.now(), restricted=restricted)
             for name in shown
         },
         parts=describe.parts(server.parts.states, restricted=restricted),

@@ -1,5 +1,6 @@
 """What is stored of an alert: its episodes and edges, with the token up to which they are the view's."""
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -46,6 +47,11 @@ class AlertDocument:
         )
         faults = {name: fault for name, fault in self.faults.items() if name != receiver}
         return replace(self, edges=_newest(edges), faults=faults)
+
+    @property
+    def lacking(self) -> dict[str, int]:
+        """By receiver, the number of edges that it has not acknowledged."""
+        return dict(sorted(Counter(name for each in self.edges for name in each.left).items()))
 
     def unsent(self, receiver: str) -> tuple[Edge, ...]:
         """The edges that a receiver has not acknowledged, the oldest first."""

@@ -1,17 +1,21 @@
 """docs/alerts.md does what it shows, and `tandem alerts` runs and lists the alerts of a project."""
 
 import json
+import re
 import shlex
 import signal
 import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tandem.cli.__main__ import main
+from tandem.cli.doctor import alerts as looks
 from tandem.infra.folders import ROOT
+from tests.cli.doctor.looked import fine, wrong
 from tests.documented import File, steps
 from tests.serving.sinks.alerts.receiver import receiver
 from tests.serving.world import NOON, World
@@ -93,11 +97,75 @@ def test_alerts_run_until_they_are_stopped_and_after_a_kill(world: World) -> Non
         process.kill()
 
 
+def test_edges_are_followed_as_they_are_stored(world: World) -> None:
+    def start(*words: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "tandem.cli", "alerts", "--follow", *words, "--project", str(world.folder)]
+        return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    assert main(["alerts", "run", "--once"]) == 0
+    everything, of_cart = start(), start("--json", "--key", "route=/cart")
+    try:
+        for process in (everything, of_cart):
+            assert process.stderr is not None
+            assert (
+                process.stderr.readline() == f"{1 if process is everything else 0} raised; each new edge follows until Ctrl-C\n"
+            )
+        world.append(0, *(request("/pay", 200) for _ in range(97)), *(request("/cart", 500) for _ in range(3)))
+        world.trigger()
+        assert main(["alerts", "run", "--once"]) == 0
+        assert everything.stdout is not None
+        assert of_cart.stdout is not None
+        lines = {everything.stdout.readline().partition(" (")[0] for _ in range(2)}
+        assert lines == {"raised failing of page_errors", "cleared failing of page_errors"}
+        assert json.loads(of_cart.stdout.readline())["place"]["route"] == "/cart"
+        for process in (everything, of_cart):
+            process.send_signal(signal.SIGTERM)
+            assert process.communicate(timeout=60)[0] == ""
+            assert process.returncode == 0
+    finally:
+        everything.kill()
+        of_cart.kill()
+
+
+def test_status_and_doctor_show_what_is_raised_and_what_a_receiver_lacks(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert wrong(world.folder, "alerts", looks.BEHIND).what == "alert failing has never run"
+    assert printed(capsys)["alerts"] == []
+    with receiver() as heard:
+        heard.answers = [500]
+        monkeypatch.setenv("TANDEM_ALERTS_WEBHOOK", heard.address)
+        monkeypatch.setenv("TANDEM_ALERTS_SECRET", "a secret")
+        assert main(["alerts", "run", "--once"]) == 1
+        (alert,) = printed(capsys)["alerts"]
+        assert (alert["alert"], alert["raised"], alert["waiting"], alert["unsent"]) == ("failing", 1, 0, {"webhook": 1})
+        assert alert["problem"].startswith("alert failing: webhook lacks 1 edge: ")
+        assert main(["status"]) == 0
+        shown = capsys.readouterr().out
+        assert alert["problem"] in shown
+        assert re.search(r"^failing +1 +0 +1 +20", shown, re.MULTILINE)
+        assert wrong(world.folder, "alerts", looks.FAILING).what == f"{alert['problem']}; it is raised for 1 row"
+        assert main(["alerts", "run", "--once"]) == 0
+        assert fine(world.folder, "alerts") == "alert failing is raised for 1 row; 0 edges wait for webhook"
+    assert printed(capsys)["alerts"][0]["problem"] is None
+    world.append(0, request("/", 200))
+    world.trigger()
+    assert wrong(world.folder, "alerts", looks.BEHIND).what == "alert failing is raised for 1 row, and 1 offset behind answers"
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    assert main(["status", "--json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["alerts", "--once"], "--once is for `tandem alerts run`"),
-        (["alerts", "run", "--view", "x"], "--view and --key are for `tandem alerts list`"),
+        (["alerts", "run", "--view", "x"], "--view, --key and --follow are for `tandem alerts list`"),
+        (["alerts", "run", "--follow"], "--view, --key and --follow are for `tandem alerts list`"),
         (["alerts", "--key", "route"], "--key 'route'; write NAME=VALUE"),
     ],
 )

@@ -150,6 +150,7 @@ ALONE: Final = {
     "OpenTransactionDocument": "of the JSON document of a blocked partition, with its warning",
     "RejectedTailDocument": "of the JSON document of a source's rejects, with cause and warning",
     "RejectSampleDocument": "of the JSON document of a sample, with its position as one text",
+    "TopicStateDocument": "of the JSON document of a source's topics",
     "SourceStateDocument": "of a snapshot and what else is known of a source",
     "StatusDocument": "of all states",
     "StatementDocument": "a request",

@@ -12,13 +12,14 @@ import pytest
 
 from tandem.cli.__main__ import main
 from tandem.infra.settings import KafkaSettings, Settings
+from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.audits import Audit, AuditFigures, Audits
 from tandem.ledger.publish.publications import Publications
 from tandem.serving.status.pipeline import Pipeline, TtlCache
 from tandem.serving.status.sink_report import SinkReporter
 from tests.serving.http.served import Served
-from tests.serving.world import NOON, SOURCE, World, forty_hits, one_ready, position
+from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, forty_hits, hit, one_ready, position
 
 FIGURES = AuditFigures(10, 2, 2, 3.0, 0.5, 0.01, 1e-9, "late copies", ({"row": {"page": "/a"}, "served": 1, "found": 2},))
 AUDIT = Audit(NOON, 1, 1, 1, "per_page", "n", LOG_START, position(20), None, FIGURES)
@@ -108,6 +109,21 @@ async def test_status_reports_the_archive_and_why_the_log_is_unknown(tmp_path: P
     assert "is not running; start it with `tandem up`" in source["log"]["problem"]
     narrowed = (await got(served, "/status", views=["per_page"]))["sources"][SOURCE]
     assert narrowed["log"]["problem"] == "the broker does not answer"
+
+
+@pytest.mark.anyio
+async def test_status_lists_the_topics_of_a_pattern(tmp_path: Path) -> None:
+    definitions = DEFINITIONS.replace("import Event,", "import Event, pattern,").replace('topic="hits"', 'topic=pattern("h.*")')
+    world = World(tmp_path, definitions=definitions)
+    world.append(0, hit("/a", 1))
+    world.trigger()
+    ArchiveLedger(world.tables, SOURCE).name_topics({"hits": "T", "hats": "U"}, at=NOON)
+    served = Served(world)
+    source = (await got(served, "/status"))["sources"][SOURCE]
+    topics = [{"name": "hits", "id": "T", "state": "unknown"}, {"name": "hats", "id": "U", "state": "unknown"}]
+    assert (source["topic_pattern"], source["topics"]) == ("h.*", topics)
+    bound = (await got(served, "/status", rows=["page=/a"]))["sources"][SOURCE]
+    assert (bound["topic_pattern"], bound["topics"]) == (None, None)
 
 
 @pytest.mark.anyio
