@@ -568,8 +568,8 @@ MUTANTS = (
     Mutant(
         "copied-but-not-typed",
         "records that were copied without decoding count as decoded into no events",
-        "decode.total(decoded) if typed else None",
-        "decode.total(decoded)",
+        "decode_to_files.total(decoded) if typed else None",
+        "decode_to_files.total(decoded)",
         "test_a_copy_without_decoding_has_the_same_bytes_and_no_events",
     ),
     Mutant(
