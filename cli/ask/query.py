@@ -16,6 +16,7 @@ from tandem.cli.command.text_tables import listing
 from tandem.cli.command.uncounted import WITHIN_S, LogAsked, Within, ends_now, wait_until_counted, warning
 from tandem.infra import clock
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.history import history_lines
 from tandem.ledger.log.positions import distance
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, Value, given
@@ -176,6 +177,8 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
         yield f"history {start_sentence(whence.start.to_json())}"
     if whence.kept_from is not None:
         yield f"windows from {utc_text(whence.kept_from)} on; earlier ones have left the view"
+    if whence.history is not None:
+        yield from history_lines(whence.history.to_json(), answer.view.source.name)
     if whence.ahead:
         yield (
             f"{whence.ahead} of the source's events are ahead of their records' timestamps; they count, but do not move the "

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from tandem.ledger.log.gaps import Gap
+from tandem.ledger.log.history import SourceHistory
 from tandem.ledger.log.positions import Position
 from tandem.views.exactness import Exactness
 from tandem.views.instant import utc_text
@@ -33,6 +34,7 @@ class Provenance:
     | `accepted` | the names of the gaps that the publication was built without |
     | `start` | where the source starts, if its definition says: records before that do not count |
     | `kept_from` | the start of the first window that stays: earlier ones have left (`View(keep=...)`); None if all stay |
+    | `history` | the tables before the source's topics, and its records that expired; None if answers stand on its topics alone |
     | `exactness` | what is exact, and why not if it is not |
     | `rollup_of` | of a rollup its parent, the parent's parent and so on; positions and counts are those of the last one |
     | `live` | false if the release was asked before its promotion: `publication` was live meanwhile |
@@ -57,6 +59,7 @@ class Provenance:
     start: StartPositions | None = None
     kept_from: datetime | None = None
     rollup_of: tuple[str, ...] = ()
+    history: SourceHistory | None = None
     live: bool = True
 
     @property
@@ -89,6 +92,7 @@ class Provenance:
             "start": None if self.start is None else self.start.to_json(),
             "kept_from": None if self.kept_from is None else utc_text(self.kept_from),
             **({"rollup_of": list(self.rollup_of)} if self.rollup_of else {}),
+            "history": None if self.history is None else self.history.to_json(),
             "age_s": age(self.newest, now=now),
             "watermark": written(self.watermark),
             "after_final": self.after_final,

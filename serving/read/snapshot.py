@@ -9,6 +9,7 @@ from itertools import takewhile
 from tandem.ledger.hot.chain import HotCommits, continuing
 from tandem.ledger.log.counts import NOTHING, Counts, plus
 from tandem.ledger.log.gaps import Gap, touching
+from tandem.ledger.log.history import SourceHistory
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.publications import Publication
@@ -108,6 +109,8 @@ class RealtimeTail:
 class Snapshot:
     """A publication and what its sources' realtime tables held at one poll; `gaps` are all that were ever recorded.
 
+    `histories` are those of its sources, without what their definitions say.
+
     If it is not `live`, the publication is what a promotion of its release would publish, with the number of the
     publication that is live meanwhile.
     """
@@ -116,6 +119,7 @@ class Snapshot:
     tails: Mapping[str, RealtimeTail]
     gaps: tuple[Gap, ...] = ()
     live: bool = True
+    histories: Mapping[str, SourceHistory] = field(default_factory=dict)
 
     @property
     def lacks(self) -> str:
@@ -257,6 +261,7 @@ def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mappin
         start=view.source.start if isinstance(view.source.start, StartPositions) else None,
         kept_from=live.first_window,
         rollup_of=ancestors(view),
+        history=snapshot.histories.get(source, SourceHistory()).of(view.source),
         live=snapshot.live,
     )
 

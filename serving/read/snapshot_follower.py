@@ -8,7 +8,9 @@ from typing import Final, Protocol
 
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.chain import HotCommits
+from tandem.ledger.log.erasures import Erasures
 from tandem.ledger.log.gaps import Gaps
+from tandem.ledger.log.history import SourceHistory, load_history
 from tandem.ledger.log.positions import LOG_START, Position, distance, upper
 from tandem.ledger.publish import publications
 from tandem.ledger.publish.if_promoted import IfPromoted
@@ -70,6 +72,7 @@ class SnapshotFollower:
     _hold_until: float = field(default=float("-inf"), init=False, repr=False)
     _losses: int = field(default=0, init=False, repr=False)
     _newest: int = field(default=0, init=False, repr=False)
+    _histories: tuple[Publication, Mapping[str, SourceHistory]] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._begin()
@@ -136,7 +139,9 @@ class SnapshotFollower:
 
     def _at(self, publication: Publication, *, live: bool = True) -> Snapshot:
         tails = {source: self._tail(publication.release, source, cut) for source, cut in publication.cuts.items()}
-        return Snapshot(publication, tails, self._gaps.every(), live)
+        if self._histories is None or self._histories[0] != publication:
+            self._histories = publication, histories(self.tables, publication)
+        return Snapshot(publication, tails, self._gaps.every(), live, self._histories[1])
 
     def _tail(self, release: int, source: str, cut: Position) -> RealtimeTail:
         # Hot commits first: commits that are read later reach at least as far as where these begin.
@@ -223,9 +228,16 @@ class PastPublication:
                 why = "it does not exist" if publication is None else "its batch views are no longer retained"
                 return Failed(f"cannot answer from publication {self.number}: {why}; retained: {left}")
             tails = {source: RealtimeTail(cut, cut) for source, cut in publication.cuts.items()}
-            return Snapshot(publication, tails, Gaps(self.tables).every())
+            past = histories(self.tables, publication)
+            return Snapshot(publication, tails, Gaps(self.tables).every(), histories=past)
         except TandemError as error:
             return Failed(str(error))
+
+
+def histories(tables: Tables, publication: Publication) -> dict[str, SourceHistory]:
+    """The histories of a publication's sources below its cuts, as they were when it was published. Raises Unreadable."""
+    erasures = Erasures(tables)
+    return {source: load_history(erasures, source, cut, publication.at) for source, cut in publication.cuts.items()}
 
 
 def live_at(tables: Tables, time: datetime) -> int:

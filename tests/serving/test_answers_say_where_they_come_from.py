@@ -57,6 +57,7 @@ def test_the_document_equals_the_output_of_query(world: World) -> None:
             "hot": None,
             "start": None,
             "kept_from": None,
+            "history": None,
             "age_s": 2.5,
             # Of the two events of 13 h the records' timestamps are of 11:50.
             "watermark": "2026-11-01T12:00:00Z",

@@ -48,6 +48,8 @@ def run(
     * `repaired`: duplicates, older than the dedup window, that the last recompute removed from the answers; null if unknown.
     * `watermark`: the watermark of merged answers.
     * `start`: where the source starts, if its definition says: as declared, and the first offsets that count; else null.
+    * `history`: the `tables` whose rows come before the topics; from when on (`log_from`) events of the topics count instead; and
+      the `expiry` of records by the source's `keep_s`: number of `offsets`, and `until` which event time. Null without any.
     * `positions`: where merged answers stand.
     * `identities_since`: since when duplicates are recognised, if `speed.identities_mb` is too small for `dedup_window`;
       else null.
@@ -75,6 +77,7 @@ def run(
     For each view:
 
     * `after_final`: number of events that arrived in windows that answers had already labelled final.
+    * `kept_from`: the start of the first window that stays; null if all windows stay.
     * `exactness`: how exact merged rows are, and why.
 
     For sinks that have run in this state folder, and for alerts that have ever run:

@@ -13,6 +13,8 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.report import hot_tails
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.counts import NOTHING, Counts, plus
+from tandem.ledger.log.erasures import Erasures
+from tandem.ledger.log.history import load_history
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.releases import Releases
 from tandem.serving.read.merged_layers import Reader
@@ -60,14 +62,14 @@ def status_document(call: Call, settings: Settings, tables: Tables, reader: Read
         sources = {
             name: _source(NOTHING, RealtimeTail(LOG_START, LOG_START), ArchivePosition(), end, now=now)
             | times
-            | {"start": starts[name]}
+            | {"start": starts[name], "history": None}
             | beside[name]
             | {"rejected": None}
             for name, end in ends.items()
         }
         return {**found, "publication": None, "release": None, "sources": sources, "views": {}, "standing": []}
 
-    snapshot, project = reader.snapshot(), reader.project()
+    snapshot, project, erasures = reader.snapshot(), reader.project(), Erasures(tables)
     publication = snapshot.publication
     decoders = Releases(tables).load(publication.release).sources
     ends = log_ends(settings, project.sources.values())
@@ -83,7 +85,7 @@ def status_document(call: Call, settings: Settings, tables: Tables, reader: Read
             gaps=[gap_document(gap, accepted=accepted) for gap, accepted in snapshot.gaps_of(name).items()],
         )
         | {"age_s": age(snapshot.newest(name), now=now), "watermark": written(snapshot.watermark(name))}
-        | {"start": start_document(project.sources[name].start)}
+        | {"start": start_document(project.sources[name].start), "history": _history(erasures, project.sources[name], snapshot)}
         | beside[name]
         | {"rejected": _rejects_of(name, snapshot.tails[name], archive_tail(tables, name, decoders[name]))}
         for name, end in ends.items()
@@ -160,6 +162,12 @@ def _beside_counts(
     }
 
 
+def _history(erasures: Erasures, source: Source, snapshot: Snapshot) -> dict[str, Any] | None:
+    """The history of a source: what has expired until now."""
+    history = load_history(erasures, source.name, snapshot.publication.cut(source.name)).of(source)
+    return None if history is None else history.to_json()
+
+
 def _rejects_of(source: str, tail: RealtimeTail, archive: ArchiveTail) -> dict[str, Any] | None:
     """The rejects of a source that has fallen silent."""
     rejects = tail_of_rejects(tail, archive)
@@ -175,5 +183,6 @@ def _view(snapshot: Snapshot, view: View, end: LogEnd) -> dict[str, Any]:
         "positions": tail.end.to_json(),
         "lag": None if tail.problem else end.lag(tail.end),
         "after_final": snapshot.after_final(view),
+        "kept_from": None if live.first_window is None else utc_text(live.first_window),
         "exactness": provenance_of(snapshot, view, "merged", {}).exactness.to_json(),
     }

@@ -6,6 +6,7 @@ from typing import Any
 from tandem.cli.command.text_tables import aligned
 from tandem.cli.run import part_processes
 from tandem.ledger.hot.report import HotTailState
+from tandem.ledger.log.history import history_lines
 from tandem.serving.status.topics import topics_sentence
 from tandem.views.counted import counted
 
@@ -115,6 +116,7 @@ def sentences(document: dict[str, Any]) -> str:
     number = document["publication"]
     problems += _late_lines(document)
     published = [f"publication {number} of release {document['release']}"] if number else []
+    published += _history_sentences(document)
     for one in document["standing"]:
         behind = ", ".join(f"{counted(lag, 'offset')} of {name} behind" for name, lag in one["lag"].items())
         published.append(f"release {one['release']} {one['stage']}: {one['why'] or behind}")
@@ -153,3 +155,13 @@ def _hot_cell(hot: Mapping[str, Any] | None) -> str | None:
 def _total(position: Mapping[str, Mapping[str, int]] | None) -> int | None:
     """Offsets below a position, over all partitions."""
     return None if position is None else sum(sum(partitions.values()) for partitions in position.values())
+
+
+def _history_sentences(document: Mapping[str, Any]) -> Iterator[str]:
+    """What the answers of each source and view stand on, beside topics from their first record on."""
+    for name, source in document["sources"].items():
+        if source["history"]:
+            yield from history_lines(source["history"], name)
+    for name, view in document["views"].items():
+        if view["kept_from"]:
+            yield f"view {name}: windows from {view['kept_from']} on; earlier ones have left the view"

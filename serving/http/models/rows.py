@@ -63,6 +63,34 @@ class StartDocument(BaseModel):
     offsets: Place
 
 
+class TableRowsDocument(BaseModel):
+    """The number of rows of a table that are the log's first part; the version of a Delta table, empty for a folder."""
+
+    table: str
+    version: str
+    rows: int
+
+
+class RecordExpiryDocument(BaseModel):
+    """Records that a source keeps no longer: number of offsets, greatest event time, and how long the source keeps records."""
+
+    offsets: int
+    until: str | None = Field(description="Null if none of the records had an event.")
+    keep_s: float | None = Field(description="Null if the definition has no `keep` any more.")
+
+
+class SourceHistoryDocument(BaseModel):
+    """The tables before a source's topics, and its records that are gone."""
+
+    tables: list[TableRowsDocument]
+    log_from: str | None = Field(
+        description="Of the topics events from this time on count, of tables those before it (`history_until`)."
+    )
+    expiry: RecordExpiryDocument | None = Field(
+        description="What had expired when the publication was made. No window that stays needs these records."
+    )
+
+
 class ProvenanceDocument(BaseModel):
     """What an answer counts, up to where, how fresh it is and how exact.
 
@@ -85,6 +113,9 @@ class ProvenanceDocument(BaseModel):
     )
     kept_from: str | None = Field(
         description="The start of the first window that stays: earlier ones have left the view. Null if all windows stay."
+    )
+    history: SourceHistoryDocument | None = Field(
+        description="What the answer stands on beside the source's topics as they are; null if there is nothing else."
     )
     newest: str | None = Field(description="When the newest counted event was appended to the log.")
     watermark: str | None

@@ -107,7 +107,7 @@ def provenance(of: Provenance, *, bound: bool) -> dict[str, Any]:
     told["newest"] = None if of.newest is None else utc_text(of.newest)
     if not bound:
         return told
-    hidden = dict.fromkeys(("cut", "realtime", "hot", "start", "rejected", "after_final", "ahead"))
+    hidden = dict.fromkeys(("cut", "realtime", "hot", "start", "history", "rejected", "after_final", "ahead"))
     gaps = [{**gap, "ranges": None, "reason": None} for gap in told["gaps"]]
     return {**told, **hidden, "exactness": of.exactness.without_counts().to_json(), "gaps": gaps}
 

@@ -82,13 +82,13 @@ def test_the_outputs_on_the_page_are_true(
         program, command, *arguments = shlex.split(step.line)
         assert program == "tandem"
         run.append(command)
-        if isinstance(shop, MemoryShop):
+        if isinstance(shop, MemoryShop) and command != "query":
             shown = in_this_process(shop, command, arguments)
         else:
             assert main([command, *arguments, "--project", str(shop.folder)]) == 0, capsys.readouterr().err
             shown = capsys.readouterr().out
         assert step.missing(shown) is None, shown
-    assert run == ["adopt", "adopt", "adopt", "adopt", "archive", "recompute"]
+    assert run == ["adopt", "adopt", "adopt", "adopt", "archive", "recompute", "query"]
     live_now = shop.run("query").standing.publications.latest()
     assert live_now is not None
     rows = answers(shop, live_now, "per_hour")

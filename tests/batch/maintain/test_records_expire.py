@@ -2,7 +2,7 @@
 
 import shutil
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -23,8 +23,11 @@ from tandem.infra.settings import KeepSettings
 from tandem.ledger.files.file_ranges import FileRange, table_ranges
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.erasures import Erasure, Erasures, UnfinishedErasure
+from tandem.ledger.log.history import RecordExpiry, SourceHistory
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.publications import Publication
+from tandem.serving.read.outcome import given
+from tandem.serving.read.reader import Reader
 from tests.batch.release.test_apply import applied, promoted, recomputed
 from tests.batch.release.test_apply_from_a_time import sold
 from tests.batch.release.test_views_that_keep import keeping, kept
@@ -50,6 +53,11 @@ def fill(shop: Shop, definitions: str = keeping(EXPIRING, 3)) -> Shop:
     return replace(shop, settings=msgspec.structs.replace(shop.settings, keep=KeepSettings(publications=1, days=0, file_hours=1)))
 
 
+def history(shop: Shop, publication: int | None = None) -> SourceHistory | None:
+    """The history that an answer names."""
+    return given(Reader(shop.tables, publication).answer("per_hour", layer="batch")).provenance.history
+
+
 def maintain_tables(shop: Shop) -> list[Erasure]:
     """Maintain the tables; what has expired until then."""
     maintain.maintain_tables(shop.tables, shop.settings, datetime.now(UTC))
@@ -70,7 +78,7 @@ def assert_kept(shop: Shop, live: Publication, log: Log, hours: int = 3) -> None
 
 def test_records_leave_with_the_windows_and_answers_stay(shop: Shop) -> None:
     shop = fill(shop)
-    before = rows(shop)
+    before, earlier = rows(shop), given(Reader(shop.tables).answer("per_hour")).provenance.publication
     (expiry,) = maintain_tables(shop)
     first = truth(FIRST)
     assert (expiry.stage, expiry.ranges.length) == ("expired", sum(map(len, FIRST.values())))
@@ -81,12 +89,16 @@ def test_records_leave_with_the_windows_and_answers_stay(shop: Shop) -> None:
         for name in left
     }
     assert maintain_tables(shop) == [expiry], "the same records leave once"
+    assert history(shop) is None, "the publication is older"
     whole = together(FIRST, SECOND)
     for request in (RecomputeRequest(keep_cut=True), RecomputeRequest(mode="full"), RecomputeRequest(mode="full", raw=True)):
         live = recompute.run(shop.run("recompute"), shop.project, request).publication
         assert_kept(shop, live, whole)
     counts = live.counts["sales"]
     assert (counts.erased, counts.offsets) == (expiry.ranges.length, sum(map(len, whole.values())))
+    gone = RecordExpiry(expiry.ranges.length, expiry.until, timedelta(microseconds=1))
+    assert history(shop) == SourceHistory(expiry=gone)
+    assert history(shop, earlier) is None, "an answer of the past names what had expired then"
     copies = {0: FIRST[0][:50], 1: records(63, 300, known=SECOND[0])[1]}
     sold(shop, copies)
     assert_kept(shop, recomputed(shop), together(whole, copies))
@@ -101,10 +113,24 @@ def test_the_command_prints_what_the_page_shows(shop: Shop, capsys: pytest.Captu
     assert main(["maintain", "--project", str(shop.folder)]) == 0
     said = capsys.readouterr().out
     assert step.missing(said) is None, said
+    recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(keep_cut=True))
+    assert main(["query", "per_hour", "--project", str(shop.folder)]) == 0
+    assert "offsets of sales expired by its keep of" in capsys.readouterr().out
     shop.define(EXPIRING.replace("import datetime", "import datetime, timedelta"))
     assert main(["check", "--project", str(shop.folder)]) != 0
     said = "".join(capsys.readouterr())
     assert "view 'per_hour' has no keep, so it needs all records, but source sales keeps them for" in said
+
+
+def test_status_prints_what_the_page_shows(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    if isinstance(shop, MemoryShop):
+        pytest.skip("status asks a broker")
+    shop = fill(shop)
+    maintain_tables(shop)
+    (step,) = (step for step in steps("keep-what-matters.md") if isinstance(step, Command) and "status" in step.line)
+    main(["status", "--project", str(shop.folder)])
+    said = capsys.readouterr().out
+    assert step.missing(said) is None, said
 
 
 def sales_of(log: Log) -> list[dict[str, str]]:

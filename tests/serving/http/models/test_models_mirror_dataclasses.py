@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 import tandem.infra.kafka
 from tandem.ledger.hot.report import HotTailState
-from tandem.ledger.log import gaps, retention
+from tandem.ledger.log import gaps, history, retention
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish import audits, publications
 from tandem.serving.access import rights
@@ -59,8 +59,27 @@ MIRRORS: Final = (
         rows.ProvenanceDocument,
         provenance.Provenance,
         unshown=frozenset({"accepted", "rollup_of"}),  # it is in `gaps`; a caller may not know the parent
-        hidden=frozenset({"cut", "realtime", "hot", "start", "after_final", "ahead", "rejected"}),
-        as_={"watermark": str | None, "gaps": list[dict[str, Any]], "start": rows.StartDocument | None, "kept_from": str | None},
+        hidden=frozenset({"cut", "realtime", "hot", "start", "history", "after_final", "ahead", "rejected"}),
+        as_={
+            "watermark": str | None,
+            "gaps": list[dict[str, Any]],
+            "start": rows.StartDocument | None,
+            "kept_from": str | None,
+            "history": rows.SourceHistoryDocument | None,
+        },
+    ),
+    Mirror(rows.TableRowsDocument, history.TableRows),
+    Mirror(
+        rows.RecordExpiryDocument, history.RecordExpiry, {"keep_s": "keep"}, as_={"until": str | None, "keep_s": float | None}
+    ),
+    Mirror(
+        rows.SourceHistoryDocument,
+        history.SourceHistory,
+        as_={
+            "tables": list[rows.TableRowsDocument],
+            "log_from": str | None,
+            "expiry": rows.RecordExpiryDocument | None,
+        },
     ),
     Mirror(
         status.ViewSummaryDocument,
