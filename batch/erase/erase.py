@@ -3,7 +3,7 @@
 1. `intended`: the positions are recorded. From here on nothing brings the records back.
 2. `removed`: archive, events and quarantine of every decoder are written again without the records.
 3. `refolded`: one publication counts without the records; earlier ones and standing releases are retired.
-4. `erased`: batch versions, realtime commits, examples and files that had the records are deleted.
+4. `erased`: what outputs have stored, batch versions, realtime commits, examples and files that had the records are deleted.
 
 Each step can be repeated: a run that was killed is finished by the next run for the source, whichever records that selects.
 """
@@ -32,6 +32,8 @@ from tandem.views.project import project
 from tandem.views.source.source import Source
 
 Select = Callable[[Source], RecordSelection]
+EraseStored = Callable[[str], object]
+"""Erases what alerts and sinks have stored of the views of a source; it may be called again."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +96,10 @@ def plan(settings: Settings, tables: Tables, standing: StandingReleases, source:
     )
 
 
-def run(batch: BatchRun, source: str, select: Select | None) -> list[ErasureResult]:
+def run(batch: BatchRun, source: str, select: Select | None, *, stored: EraseStored) -> list[ErasureResult]:
     """Finish the unfinished erasures of a source, then erase the selected records, if any. Waits for other runs.
+
+    `stored` is called once the live publication counts without the records.
 
     Raises NotForgotten before anything is changed, and what a recompute raises.
     """
@@ -106,15 +110,17 @@ def run(batch: BatchRun, source: str, select: Select | None) -> list[ErasureResu
     live, release = _live(tables, batch.standing, source)
     _refuse_unready(tables, live, release, source)
     erasures = Erasures(tables)
-    done = [_finish(batch, erasures, erasure, None) for erasure in erasures.to_finish(source)]
+    done = [_finish(batch, erasures, erasure, None, stored) for erasure in erasures.to_finish(source)]
     if select is None:
         return done
     planned = plan(batch.settings, tables, batch.standing, source, select)
     erasure = erasures.intend(source, planned.records.ranges, by=batch.by, at=batch.now())
-    return done if erasure is None else [*done, _finish(batch, erasures, erasure, planned)]
+    return done if erasure is None else [*done, _finish(batch, erasures, erasure, planned, stored)]
 
 
-def _finish(batch: BatchRun, erasures: Erasures, erasure: Erasure, planned: ErasurePlan | None) -> ErasureResult:
+def _finish(
+    batch: BatchRun, erasures: Erasures, erasure: Erasure, planned: ErasurePlan | None, stored: EraseStored
+) -> ErasureResult:
     tables = batch.tables
     by, name = batch.by, erasure.name
     if erasure.stage == "intended":
@@ -129,6 +135,7 @@ def _finish(batch: BatchRun, erasures: Erasures, erasure: Erasure, planned: Eras
         erasure = erasures.advance(erasure, "refolded", publication=published.number, by=by, at=batch.now())
         batch.say(f"{name}: publication {published.number} is live, without the records")
     live, _ = _live(tables, batch.standing, erasure.source)
+    stored(erasure.source)
     freed = delete_files(batch, live, erasure)
     erasure = erasures.advance(erasure, "erased", publication=erasure.publication, by=by, at=batch.now())
     batch.say(f"{name}: {freed.files} files deleted")

@@ -1,6 +1,7 @@
 """`tandem forget`: erase records from archive, views and all files, and prove it."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +24,7 @@ from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.erasures import Erasures
 from tandem.ledger.log.retention import Retention
 from tandem.ledger.publish.standing import StandingReleases
+from tandem.serving.sinks.erasure import erase_stored_rows
 from tandem.views.counted import counted
 from tandem.views.errors import TandemError
 from tandem.views.source.source import Source
@@ -52,6 +54,7 @@ def run(
     * A record goes whole: its other events go with it. The output counts them as `others`.
     * The positions stay and are counted as erased, so that answers stay exact. Neither condition nor ids are stored.
     * One publication counts without the records. Earlier publications and standing releases are retired, and their files deleted.
+    * What alerts and sinks have stored of the views becomes what the views answer without the records, as docs/erase.md says.
     * The topic keeps its records until its retention deletes them; folders that `tandem export` wrote keep them, too.
     * A line of `--ids` is a position if the archive has it, else an identity; if it can be both, the command refuses it.
     * If the command is interrupted, run it again, or with `--finish`: it first finishes every erasure of SOURCE.
@@ -77,8 +80,9 @@ def run(
         return _prove(call, tables, source, proof, None if where is None and ids is None else select)
     if not yes:
         return _plan(call, tables, source, None if finish else select)
+    stored = partial(erase_stored_rows, tables, alerts=call.definitions().alerts)
     with batch_run(call, "forget") as batch:
-        done = erase.run(batch, source, None if finish else select)
+        done = erase.run(batch, source, None if finish else select, stored=stored)
     document = {"source": source, "erased": [_result(step) for step in done]}
     lines = [
         f"erasure {step.erasure.name}: {counted(step.erasure.ranges.length, 'record')} erased, "

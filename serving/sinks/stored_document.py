@@ -17,6 +17,8 @@ from tandem.infra import clock
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Conflict, Unreadable, Unwritable
+from tandem.ledger.delta.retries import commit_again
+from tandem.ledger.delta.vacuum import vacuum
 
 D = TypeVar("D")
 
@@ -46,6 +48,19 @@ class StoredDocument(Generic[D]):
         """The document as it is stored now; None if there was never any. Raises Unreadable."""
         handle = delta_tables.open_table(tables, tables.control(cls.folder, name))
         return None if handle is None else _load(handle, cls.kind)
+
+    def rewrite(self, derive: Callable[[D], D]) -> None:
+        """Store what `derive` makes of the stored document, also while another process runs, and delete all old files of it.
+
+        The other process is refused at its next change, and continues from what is stored. Raises Unreadable, Unwritable.
+        """
+
+        def attempt(handle: DeltaTable) -> None:
+            self._handle, self.document = handle, _load(handle, self.kind)
+            self.change(derive)
+            vacuum(delta_tables.reopen(handle), hours=0)
+
+        commit_again(self._handle, attempt)
 
     def change(self, derive: Callable[[D], D]) -> D:
         """Store what `derive` makes of the document.

@@ -5,6 +5,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tandem.batch.erase import erase
+from tandem.batch.erase.erase import ErasureResult, Select
 from tandem.batch.release import apply
 from tandem.batch.release.release_plan import Terms
 from tandem.batch.runtime.session import BatchRun
@@ -28,6 +31,7 @@ from tandem.ledger.publish.standing import StandingReleases
 from tandem.ledger.stored_states import stored
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
+from tandem.serving.sinks.erasure import erase_stored_rows
 from tandem.views.kernel import kernel
 from tandem.views.kernel.rows import to_rows
 from tandem.views.project import project
@@ -109,6 +113,11 @@ class Shop:
         """An earlier publication, live again."""
         at = datetime.now(UTC)
         return promotion.rollback(StandingReleases(self.tables), number, days=7, keep=2, since=at, by="test", at=at)
+
+    def forget(self, select: Select | None, batch: BatchRun | None = None) -> list[ErasureResult]:
+        """Erase the selected sales, and what alerts and sinks have stored of them."""
+        stored = partial(erase_stored_rows, self.tables, alerts=self.project().alerts)
+        return erase.run(batch or self.run("forget"), "sales", select, stored=stored)
 
     @property
     def tables(self) -> Tables:

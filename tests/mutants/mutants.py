@@ -134,6 +134,13 @@ MUTANTS = (
         "test_no_file_has_a_text_of_the_records",
     ),
     Mutant(
+        "erased-value-in-a-raised-row",
+        "an erasure leaves the values of a raised row, which counted the records, in what is stored of its alert",
+        "    return replace(row, row=now.row, text=now.text)\n",
+        "    return row\n",
+        "test_neither_edges_nor_messages_have_them",
+    ),
+    Mutant(
         "published-before-written",
         "a publication names batch versions before their files are committed, so readers find no rows",
         "        commit(batch.tables, version, built)\n\n        def following(parent: Publication | None) -> Publication:\n"

@@ -18,7 +18,6 @@ from tandem.batch.adopt.table import HistoryTable, NotAdopted
 from tandem.batch.adopt.write_rows import RowTask, write_partition
 from tandem.batch.archive import archive
 from tandem.batch.archive.copy_task import total
-from tandem.batch.erase import erase
 from tandem.batch.erase.find_records import NotForgotten
 from tandem.batch.maintain import maintain
 from tandem.batch.recompute import recompute
@@ -184,11 +183,11 @@ def test_nothing_is_erased_while_an_adoption_is_unfinished(shop: Shop, tmp_path:
     with pytest.raises(
         NotForgotten, match=r"an adoption of table .*lake is incomplete; run `tandem adopt` with that table first"
     ):
-        erase.run(shop.run("forget"), "sales", None)
+        shop.forget(None)
     assert left <= archive_files(shop)
     adopted(shop, tmp_path / "lake")
     counted(shop)
-    assert erase.run(shop.run("forget"), "sales", None) == []
+    assert shop.forget(None) == []
 
 
 @pytest.mark.parametrize("step", ["intend", "add_files"])

@@ -71,7 +71,7 @@ def test_answers_are_those_of_the_log_without_the_records(shop: Shop, seed: int)
     dice.shuffle(conditions)
     left = log
     for text, gone in conditions:
-        (done,) = erase.run(shop.run("forget"), "sales", selecting(text))
+        (done,) = shop.forget(selecting(text))
         left = without(left, gone)
         assert done.planned is not None
         assert (done.erasure.stage, done.planned.records.others) == ("erased", 0)
@@ -79,7 +79,7 @@ def test_answers_are_those_of_the_log_without_the_records(shop: Shop, seed: int)
         assert not any(prove(shop.tables, done.erasure, ()).rows.values())
     erased = sum(map(len, log.values())) - sum(map(len, left.values()))
     assert done.publication.counts["sales"].erased == erased
-    assert erase.run(shop.run("forget"), "sales", selecting(conditions[0][0])) == []
+    assert shop.forget(selecting(conditions[0][0])) == []
     more = records(101 + 10 * seed + 5, 30)
     shop.sell(more)
     archive.run(shop.run("archive"), shop.project)
@@ -109,7 +109,7 @@ def test_no_file_has_a_text_of_the_records(shop: Shop) -> None:
     planned = erase.plan(batch.settings, batch.tables, batch.standing, "sales", select)
     assert (planned.records.ranges.length, planned.records.events, planned.releases) == (3, 2, (2,))
     assert Erasures(shop.tables).every() == ()
-    (done,) = erase.run(batch, "sales", select)
+    (done,) = shop.forget(select, batch)
     assert_true(shop, done.publication, log)
     found = prove(shop.tables, done.erasure, texts[:2])
     assert (found.whole, dict(found.hits)) == (True, {})
@@ -140,7 +140,7 @@ def test_a_proof_reads_records_that_only_begin_like_an_arrow_stream(shop: Shop) 
     filled(shop, 800, 30)
     shop.sell({0: [b"\xff\xff\xff\xff\x10\x00\x00\x00" + b"x" * 16]})
     archive.run(shop.run("archive"), shop.project)
-    (done,) = erase.run(shop.run("forget"), "sales", selecting("shop = 'shop 1'"))
+    (done,) = shop.forget(selecting("shop = 'shop 1'"))
     sales = shop.project().sources["sales"]
     texts = find_records.where(sales, "id = '' OR id = 'nobody'").texts.searched
     assert texts == ("nobody",)
@@ -168,7 +168,7 @@ def test_a_killed_erasure_is_finished_by_the_next_run(shop: Shop) -> None:
                 return datetime.now(UTC)
 
             try:
-                erase.run(replace(batch, now=now), "sales", selecting(text))
+                shop.forget(selecting(text), replace(batch, now=now))
             except Killed:
                 kills += 1
             else:
@@ -191,7 +191,7 @@ def test_an_import_brings_nothing_back_and_an_export_takes_the_positions_along(s
         return done.records
 
     export_archive.run(shop.tables, ["sales"], tmp_path / "before", say=lambda _: None)
-    (done,) = erase.run(shop.run("forget"), "sales", selecting("shop = 'shop 1'"))
+    (done,) = shop.forget(selecting("shop = 'shop 1'"))
     left = without(log, lambda sale: sale["shop"] == "shop 1")
     assert imported(shop, tmp_path / "before") == 0
     assert not any(prove(shop.tables, done.erasure, ()).rows.values())
@@ -222,7 +222,7 @@ def test_a_record_of_several_events_goes_whole(shop: Shop) -> None:
     batch = shop.run("forget")
     found = erase.plan(batch.settings, batch.tables, batch.standing, "sales", selecting("cents = 4 OR cents = 1")).records
     assert (found.ranges.length, found.events, found.others) == (3, 3, 4)
-    (done,) = erase.run(batch, "sales", selecting("cents = 4 OR cents = 1"))
+    (done,) = shop.forget(selecting("cents = 4 OR cents = 1"), batch)
     counts = done.publication.counts["sales"]
     assert (counts.events, counts.erased, counts.holes) == (3, 3, 0)
 
@@ -237,7 +237,7 @@ def test_realtime_commits_below_the_cut_are_deleted(shop: Shop) -> None:
     partial = to_ipc(pa.table({"id": ["secret-visitor"]}))
     writer.append(Commit(LOG_START, end, writer.epoch, "fold", partials={"view": partial}, at=at))
     batch = shop.run("forget")
-    (done,) = erase.run(batch, "sales", selecting("id = 'secret-visitor'"))
+    (done,) = shop.forget(selecting("id = 'secret-visitor'"), batch)
     assert prove(shop.tables, done.erasure, ("secret-visitor",)).whole
     assert done.publication.cut("sales") == end
     beyond = Position.of({**end, (shop.topic.id, 0): end[shop.topic.id, 0] + 1})

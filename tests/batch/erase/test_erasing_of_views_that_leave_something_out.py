@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tandem.batch.archive import archive
-from tandem.batch.erase import erase, find_records
+from tandem.batch.erase import find_records
 from tandem.batch.erase.prove import prove
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.plan import RecomputeRequest
@@ -33,7 +33,7 @@ def test_of_a_dated_view_each_window_keeps_its_definition(shop: Shop) -> None:
     recomputed(shop)
     applied(shop, LARGER, SECOND)
     promoted(shop)
-    (done,) = erase.run(shop.run("forget"), "sales", selecting("shop = 'shop 1'"))
+    (done,) = shop.forget(selecting("shop = 'shop 1'"))
     left = without(log, lambda sale: sale["shop"] == "shop 1")
     assert_rows(shop, done.publication, left, (SECOND, LARGER))
     assert prove(shop.tables, done.erasure, ("shop 1",)).whole
@@ -49,7 +49,7 @@ def test_a_window_that_has_left_stays_away_also_without_the_events_after_it(shop
     shop.define(keeping(DEFINITIONS, 3))
     sold(shop, log)
     recomputed(shop)
-    (done,) = erase.run(shop.run("forget"), "sales", selecting(condition))
+    (done,) = shop.forget(selecting(condition))
     late = datetime(2026, 3, 1, 3, tzinfo=UTC)
     left = without(
         log, lambda sale: sale["shop"] == "shop 1" if "shop" in condition else datetime.fromisoformat(sale["at"]) >= late
@@ -82,13 +82,13 @@ def test_records_before_the_start_are_erased_by_position(shop: Shop, capsys: pyt
     arguments = ["forget", "sales", "--project", str(shop.folder), "--where", "shop = 'shop 1'"]
     assert main(arguments) == 0
     assert "records before the start of sales have no event to select" in capsys.readouterr().out
-    (done,) = erase.run(shop.run("forget"), "sales", selecting("shop = 'shop 1'"))
+    (done,) = shop.forget(selecting("shop = 'shop 1'"))
     assert done.planned is not None
     assert all(start >= firsts[number] for (_, number), spans in done.planned.records.ranges.intervals for start, _ in spans)
     assert_true(shop, done.publication, erased(log))
     before = done.publication.counts["sales"]
     assert before.skipped == sum(firsts.values())
-    (done,) = erase.run(shop.run("forget"), "sales", lambda source: find_records.of_ids(source, [f"{shop.topic.id}/0:3"]))
+    (done,) = shop.forget(lambda source: find_records.of_ids(source, [f"{shop.topic.id}/0:3"]))
     assert_true(shop, done.publication, erased(log))
     after = done.publication.counts["sales"]
     assert (after.skipped, after.erased) == (before.skipped - 1, before.erased + 1)

@@ -4,7 +4,6 @@ import shlex
 
 import pytest
 
-from tandem.batch.erase import erase
 from tandem.cli.__main__ import main
 from tests.batch.erase.test_erased_records_are_gone import filled, selecting
 from tests.batch.shop import MemoryShop, Shop
@@ -20,7 +19,7 @@ def test_the_outputs_on_the_page_are_true(shop: Shop, capsys: pytest.CaptureFixt
         assert program == "tandem"
         run.append(arguments[-1])
         if "--yes" in arguments and isinstance(shop, MemoryShop):
-            erase.run(shop.run("forget"), "sales", selecting(arguments[arguments.index("--where") + 1]))
+            shop.forget(selecting(arguments[arguments.index("--where") + 1]))
             continue
         assert main([*arguments, "--project", str(shop.folder)]) == 0, capsys.readouterr().err
         shown = capsys.readouterr().out
@@ -34,7 +33,7 @@ def test_a_proof_without_a_text_says_that_the_counts_alone_are_it(
 ) -> None:
     """It reads no file, and exits with 0 because no row is left."""
     filled(shop, 610, 30)
-    erase.run(shop.run("forget"), "sales", selecting("cents = 3 OR cents < 100"))
+    shop.forget(selecting("cents = 3 OR cents < 100"))
     assert main(["forget", "sales", "--prove", "sales-erasure-1", *condition, "--project", str(shop.folder)]) == 0
     shown = capsys.readouterr().out
     assert ": 0 rows at these positions" in shown

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tandem.batch.archive import archive
-from tandem.batch.erase import erase, find_records
+from tandem.batch.erase import find_records
 from tandem.batch.erase.find_records import NotForgotten, RecordSelection
 from tandem.batch.erase.prove import prove
 from tandem.batch.erase.searched_texts import SearchedTexts, texts_of
@@ -38,7 +38,7 @@ def sell(shop: Shop, *ids: str) -> Log:
 
 def test_an_identity_with_the_form_of_a_position_is_an_identity(shop: Shop) -> None:
     log = sell(shop, "order/1:25", "order/2:25")
-    (done,) = erase.run(shop.run("forget"), "sales", of_lines("order/1:25"))
+    (done,) = shop.forget(of_lines("order/1:25"))
     assert done.erasure.ranges.length == 1
     assert_true(shop, done.publication, without(log, lambda sale: sale["id"] == "order/1:25"))
     searched = of_lines("order/1:25", f"{shop.topic.id}/0:1")(shop.project().sources["sales"]).search_texts({shop.topic.id})
@@ -54,11 +54,11 @@ def test_a_line_with_two_meanings_or_none_is_refused(shop: Shop) -> None:
     with pytest.raises(
         NotForgotten, match=r"1 line of the file can be the position .* erase the events first, with --where \"id ="
     ):
-        erase.run(batch, "sales", of_lines(place, f"{shop.topic.id}/0:4"))
+        shop.forget(of_lines(place, f"{shop.topic.id}/0:4"), batch)
     with pytest.raises(NotForgotten, match="names 2 positions that the archive of source 'sales' does not cover"):
-        erase.run(batch, "sales", of_lines("order/1:25", f"{shop.topic.id}/0:90000", f"{shop.topic.id}/0:4"))
-    (done,) = erase.run(batch, "sales", lambda source: find_records.where(source, f"id = '{place}'"))
-    (again,) = erase.run(shop.run("forget"), "sales", of_lines(place))
+        shop.forget(of_lines("order/1:25", f"{shop.topic.id}/0:90000", f"{shop.topic.id}/0:4"), batch)
+    (done,) = shop.forget(lambda source: find_records.where(source, f"id = '{place}'"), batch)
+    (again,) = shop.forget(of_lines(place))
     assert (done.erasure.ranges.length, again.erasure.ranges.to_json()) == (1, {shop.topic.id: {"0": [[3, 4]]}})
 
 
@@ -84,7 +84,7 @@ def test_a_text_is_searched_if_each_selected_record_has_it(
 def test_a_proof_searches_for_the_fixed_part_of_a_pattern(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     """It finds what is left of other records, and says which text it does not search for; it never erases."""
     sell(shop, "ann@example.org", "bob@example.org")
-    erase.run(shop.run("forget"), "sales", lambda source: find_records.where(source, "id = 'ann@example.org'"))
+    shop.forget(lambda source: find_records.where(source, "id = 'ann@example.org'"))
     proof = ["forget", "sales", "--project", str(shop.folder), "--prove", "sales-erasure-1", "--where"]
     assert main([*proof, "id LIKE '%@example.org'"]) == 3
     assert main([*proof, "id LIKE 'ann@example.o_g' AND id <> 'other'"]) == 0

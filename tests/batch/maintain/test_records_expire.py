@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tandem.batch.erase import erase, find_records
+from tandem.batch.erase import find_records
 from tandem.batch.erase.find_records import NotForgotten
 from tandem.batch.maintain import maintain
 from tandem.batch.maintain.expire_records import at_a_file, start_of, staying_files
@@ -26,8 +26,8 @@ from tandem.ledger.log.erasures import Erasure, Erasures, UnfinishedErasure
 from tandem.ledger.log.history import RecordExpiry, SourceHistory
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.publications import Publication
+from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
-from tandem.serving.read.reader import Reader
 from tests.batch.release.test_apply import applied, promoted, recomputed
 from tests.batch.release.test_apply_from_a_time import sold
 from tests.batch.release.test_views_that_keep import keeping, kept
@@ -183,7 +183,7 @@ def test_a_killed_run_is_finished_by_the_next_one(shop: Shop, tmp_path: Path) ->
         with pytest.raises(UnfinishedErasure, match="run `tandem maintain` first"):
             recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full"))
         with pytest.raises(NotForgotten, match="was ended while it removed records"):
-            erase.run(shop.run("forget"), "sales", lambda source: find_records.where(source, "shop = 'shop 1'"))
+            shop.forget(lambda source: find_records.where(source, "shop = 'shop 1'"))
         (done,) = maintain_tables(shop)
         assert (done.stage, done.ranges, done.until) == ("expired", whole.ranges, whole.until)
         assert rows(shop) == left
