@@ -21,19 +21,22 @@ _PLACES: Final = ":".join(
 
 @dataclass
 class PostgresServer:
-    """A server that runs; `dsn` reaches it as its superuser."""
+    """A server that runs; `dsn` reaches it as its superuser. With a `port` it also listens on 127.0.0.1."""
 
     folder: Path
     programs: Path
     options: dict[str, Any]
+    port: int = 0
 
     @property
     def dsn(self) -> str:
-        return f"host={self.folder} user=tandem dbname=postgres"
+        port = f" port={self.port}" if self.port else ""
+        return f"host={self.folder} user=tandem dbname=postgres{port}"
 
     def start(self) -> None:
         """Start and wait until it answers."""
-        settings = f"-c listen_addresses='' -c unix_socket_directories={self.folder} -c fsync=off"
+        address = f"-c listen_addresses=127.0.0.1 -p {self.port}" if self.port else "-c listen_addresses=''"
+        settings = f"{address} -c unix_socket_directories={self.folder} -c fsync=off"
         self._control("start", "-o", settings, "-l", str(self.folder / "log"))
 
     def stop(self, mode: str = "fast") -> None:
@@ -52,7 +55,7 @@ class PostgresServer:
 
 
 @contextmanager
-def postgres_server(folder: Path) -> Iterator[PostgresServer]:
+def postgres_server(folder: Path, *, port: int = 0) -> Iterator[PostgresServer]:
     """Start a server in an empty folder and stop it; skips the test where no PostgreSQL of `OLDEST` or newer is installed."""
     if (program := shutil.which("initdb", path=_PLACES)) is None:
         pytest.skip("PostgreSQL's programs are not installed here")
@@ -64,7 +67,7 @@ def postgres_server(folder: Path) -> Iterator[PostgresServer]:
     folder.mkdir()
     if options:
         shutil.chown(folder, **options)
-    server = PostgresServer(folder, Path(program).parent, options)
+    server = PostgresServer(folder, Path(program).parent, options, port)
     words = ["-A", "trust", "-U", "tandem", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"]
     initdb = [program, "-D", str(folder / "data"), *words]
     subprocess.run(initdb, check=True, cwd="/", stdout=subprocess.DEVNULL, **options)

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from tandem.batch.adopt.database import history_table
 from tandem.batch.adopt.mapping import map_rows
 from tandem.batch.adopt.places import check_places, order_by_place, spans
 from tandem.batch.adopt.record_times import RecordTimes
@@ -45,9 +46,9 @@ Write = Callable[[RowTask, HistoryTable, list[str]], tuple[Written, ...]]
 
 @dataclass(frozen=True)
 class AdoptRequest:
-    """The folder of a table, SQL of Spark by field, the time that `--until` gives, and SQL of topic, partition and offset."""
+    """The folder or address of a table, SQL of Spark by field, the time of `--until`, and SQL of topic, partition and offset."""
 
-    table: Path
+    table: Path | str
     expressions: Mapping[str, str]
     until: datetime | None = None
     coordinates: tuple[str, str, str] | None = None
@@ -117,8 +118,13 @@ def run(batch: BatchRun, source: Source, request: AdoptRequest, *, write: Write 
 
     Raises NotAdopted, TaskFailed before anything is visible.
     """
+    seam_of(source, request)  # refuses a source before anything is read
+    with history_table(batch, str(request.table)) as table:
+        return _adopt(batch, source, request, table, write)
+
+
+def _adopt(batch: BatchRun, source: Source, request: AdoptRequest, table: HistoryTable, write: Write | None) -> AdoptResult:
     seam, times = seam_of(source, request), RecordTimes.of(source)
-    table = HistoryTable.of(request.table)
     batch.hold("archive")
     tables, name = batch.tables, source.name
     delta_commits.make_table(tables, tables.archive(name), RECORDS_SCHEMA, bounded=BOUNDED)
@@ -144,12 +150,13 @@ def run(batch: BatchRun, source: Source, request: AdoptRequest, *, write: Write 
     if not files:
         return AdoptResult(table.version, 0, 0, seam)
     start = _end_of(adoptions)
-    batch.say(f"{name}: adopting {len(files)} files of {table.path}")
+    batch.say(f"{name}: adopting {len(files)} files of {table.name}")
     written = write(RowTask(archive, table.version, _ends(start, request.topic), times), table, files)
+    table.check()
     rows = sum(file.rows for file in written)
     contents = {path: table.files[path] for path in files}
     adoption = Adoption(
-        str(table.path), table.version, contents, _end(start, written, request.topic), rows, _json(written), batch.now()
+        table.name, table.version, contents, _end(start, written, request.topic), rows, _json(written), batch.now()
     )
     adoptions.record(adoption)
     finish(batch, ledger, adoption)
@@ -176,10 +183,11 @@ def _write_again(left: Adoption, table: HistoryTable, task: RowTask, topic: str,
 
     Raises NotAdopted unless this is its table, with the same files.
     """
-    if left.table != str(table.path):
+    if left.table != table.name:
         raise NotAdopted(f"an adoption of table {left.table} is incomplete; run `tandem adopt` with that table first")
     table.newer_files(left.files)
     written = write(task, table, sorted(left.files))
+    table.check()
     if {**task.ends, **_ends(_end(LOG_START, written, topic), topic)} != _ends(left.end, topic):
         raise NotAdopted(
             f"an adoption of table {left.table} is incomplete, its files in the archive were deleted, and its rows are divided "
@@ -211,7 +219,7 @@ def refusal(ledger: ArchiveLedger, rows: str) -> str | None:
 
 def new_files(adoptions: Adoptions, table: HistoryTable) -> list[str]:
     """The files of the table that were not adopted yet. Raises NotAdopted if an adopted file is gone or is another."""
-    same = [adoption for adoption in adoptions.every() if adoption.table == str(table.path)]
+    same = [adoption for adoption in adoptions.every() if adoption.table == table.name]
     return table.newer_files({path: content for adoption in same for path, content in adoption.files.items()})
 
 
@@ -247,7 +255,7 @@ def _spark(batch: BatchRun, source: Source, request: AdoptRequest) -> Write:
                 frame = order_by_place(frame, batch.parallelism)
             rows = frame.mapInArrow(compared(work), SCHEMA).toArrow()
         except SPARK_ERRORS as error:
-            raise TaskFailed(f"table {table.path} cannot be adopted: {sentence(error)}") from error
+            raise TaskFailed(f"table {table.name} cannot be adopted: {sentence(error)}") from error
         return total(rows, typed=False).files
 
     return write

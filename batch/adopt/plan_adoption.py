@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 
 from tandem.batch.adopt.adopt import AdoptRequest, first_offsets, new_files, refusal, row_ends, seam_of
+from tandem.batch.adopt.database import history_table
 from tandem.batch.adopt.mapping import map_rows
 from tandem.batch.adopt.places import PlaceSpan, check_places, spans
 from tandem.batch.adopt.record_times import RecordTimes
@@ -169,7 +170,13 @@ def plan(batch: BatchRun, source: Source, request: AdoptRequest, *, read: Read |
 
     Raises NotAdopted if the source or the table cannot be adopted, TaskFailed if Spark cannot read it.
     """
-    seam, times, table = seam_of(source, request), RecordTimes.of(source), HistoryTable.of(request.table)
+    seam_of(source, request)  # refuses a source before anything is read
+    with history_table(batch, str(request.table)) as table:
+        return _plan(batch, source, request, table, read)
+
+
+def _plan(batch: BatchRun, source: Source, request: AdoptRequest, table: HistoryTable, read: Read | None) -> AdoptPlan:
+    seam, times = seam_of(source, request), RecordTimes.of(source)
     tables, adoptions = batch.tables, Adoptions(batch.tables, source.name)
     files = new_files(adoptions, table)
     late = refusal(ArchiveLedger(tables, source.name), request.topic)
@@ -198,7 +205,7 @@ def plan(batch: BatchRun, source: Source, request: AdoptRequest, *, read: Read |
             events = decode(source, to_records(task, 0, 0, rows.first(COMPARED, (days[0].day, days[-1].day)))).events
             days = list(log.compare(events, days))
     except SPARK_ERRORS as error:
-        raise TaskFailed(f"table {table.path} cannot be read: {sentence(error)}") from error
+        raise TaskFailed(f"table {table.name} cannot be read: {sentence(error)}") from error
     return AdoptPlan(
         table.version,
         len(files),

@@ -15,7 +15,7 @@ from pyspark.sql.types import StringType
 from tandem.batch.adopt.csv_quotes import quote_faults
 from tandem.views.errors import TandemError
 
-Kind = Literal["delta", "parquet", "csv", "json"]
+Kind = Literal["delta", "parquet", "csv", "json", "database"]
 _SUFFIXES: Final[Mapping[str, Kind]] = {
     ".parquet": "parquet",
     ".csv": "csv",
@@ -25,6 +25,8 @@ _SUFFIXES: Final[Mapping[str, Kind]] = {
 }
 _RFC_4180: Final = {"header": "true", "enforceSchema": "false", "escape": '"', "multiLine": "true"}
 """Texts in quotes may have line ends and quotes. With enforceSchema Spark would ignore the headers of all files but one."""
+NO_FOLDER: Final = Path()
+"""The folder of a table that has none."""
 CORRUPT: Final = "_corrupt_record"
 """The column with the text of a line that is not JSON, or of a row of CSV of another width than the header."""
 
@@ -42,10 +44,15 @@ class HistoryTable:
     version: str
     files: Mapping[str, str] = field(hash=False)
 
+    @property
+    def name(self) -> str:
+        """The name in messages and in the journal of adoptions."""
+        return str(self.path)
+
     @classmethod
-    def of(cls, path: Path) -> "HistoryTable":
+    def of(cls, folder: Path | str) -> "HistoryTable":
         """The newest version of the table in a folder of this machine. Raises NotAdopted."""
-        path = path.absolute()
+        path = Path(folder).absolute()
         if not path.is_dir():
             raise NotAdopted(f"{path} is not a folder; give a folder of Parquet, CSV or JSON files, or of a Delta table")
         if (path / "_delta_log").is_dir():
@@ -68,12 +75,15 @@ class HistoryTable:
         sizes = zip(actions["path"].to_pylist(), actions["size_bytes"].to_pylist(), strict=True)
         return cls(path, "delta", str(table.version()), {name: str(size) for name, size in sizes})
 
+    def check(self) -> None:
+        """Raise NotAdopted if what was read of the table is not what `files` says."""
+
     def newer_files(self, before: Mapping[str, str]) -> list[str]:
         """The files that were not adopted `before`. Raises NotAdopted if one of those is gone or is another."""
         changed = sorted(name for name, content in before.items() if self.files.get(name) != content)
         if changed:
             raise NotAdopted(
-                f"table {self.path} changed its past: {len(changed)} files that were adopted are gone or are others, such as "
+                f"table {self.name} changed its past: {len(changed)} files that were adopted are gone or are others, such as "
                 f"{changed[0]}; nothing was adopted; put them back, or begin with a new state folder"
             )
         return sorted(self.files.keys() - before.keys())

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -24,7 +23,12 @@ def run(
     *,
     source: Annotated[str, typer.Argument(help="The source whose history the table has.")],
     from_: Annotated[
-        Path, typer.Option("--from", metavar="TABLE", help="A folder of Parquet, CSV or JSON files, or of a Delta table.")
+        str,
+        typer.Option(
+            "--from",
+            metavar="TABLE",
+            help="A folder of Parquet, CSV or JSON files or of a Delta table, or postgresql://HOST/DATABASE?table=NAME.",
+        ),
     ],
     map_: Annotated[
         list[str] | None,
@@ -52,6 +56,9 @@ def run(
     start, else by the time that it declares as history_until, else by its identity. The command refuses a source without any
     of these. A later run adds the new files of the table, and
     refuses a table that changed files that were adopted. After a crash, run it again.
+
+    A table of PostgreSQL is read by one query. An address with a login is in a variable of the environment:
+    `--from '$VARIABLE?table=NAME'`. It has no versions, so a later run adds nothing, and refuses a table with other rows.
 
     `--plan` decodes the first 10 000 rows. Of the days around the seam it compares up to 1 000 000 rows by identity with each
     other and with the events that are archived.

@@ -1,7 +1,7 @@
 """The pinned jars of infra/locks/jars.lock, in `jars` of the cache folder, where set-up or their first use puts them.
 
 A line of the lock is `SHA-256  group/name-revision.jar`. The group `spark` holds what Spark needs beyond the jars in its own
-package, `broker` all of Kafka's server.
+package, `broker` all of Kafka's server, `jdbc` the driver of PostgreSQL for `adopt`.
 """
 
 import subprocess
@@ -17,7 +17,7 @@ from tandem.views.errors import TandemError
 
 __all__ = ["Group", "MissingJar", "differing", "folder", "paths", "pinned"]
 
-Group = Literal["spark", "broker"]
+Group = Literal["spark", "broker", "jdbc"]
 _FIRST_USE: Final = "tandem: fetching the jars of Kafka and Spark, once; this takes a few minutes\n"
 
 

@@ -30,7 +30,7 @@ def open_folder() -> Iterator[Path]:
 def installed(wheel: Path, open_folder: Path) -> copy.Copy:
     """The wheel beside the packages of this environment, with the jars of this checkout in its cache."""
     cache = open_folder / "cache" / "jars"
-    for group in ("spark", "broker"):
+    for group in ("spark", "broker", "jdbc"):
         (cache / group).mkdir(parents=True)
     for path in jars.pinned():
         (cache / path).symlink_to(jars.folder(environ()) / path)

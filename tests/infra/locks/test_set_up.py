@@ -53,7 +53,8 @@ if [ "$1" = -version ]; then echo 'openjdk version "17.0.1"' >&2; exit; fi
 echo ivy >>"$LOG"
 for last do :; done
 to=${{last%%/\\[conf\\]*}}
-for group in spark broker; do mkdir -p "$to/$group"; for jar in {JARS}/$group/*.jar; do ln -sf "$jar" "$to/$group/"; done; done
+for group in spark broker jdbc; do
+mkdir -p "$to/$group"; for jar in {JARS}/$group/*.jar; do ln -sf "$jar" "$to/$group/"; done; done
 [ ! -e "$ALTER" ] || {{ rm "$to/broker/jopt-simple-5.0.4.jar"; echo altered >"$to/broker/jopt-simple-5.0.4.jar"; }}
 """
 # Makes what is asked for, or says why not.
