@@ -95,8 +95,9 @@ class Piece:
 
     def select(self, states: pa.Table) -> pa.Table:
         """Its states among those of all pieces, with its own columns."""
-        number = pc.field(PIECE.name)
-        rows = states.filter(number.is_null() if not self.number else number == self.number)
+        numbers = states[PIECE.name]
+        # A mask: to filter by an expression takes a millisecond more.
+        rows = states.filter(pc.equal(numbers, self.number) if self.number else pc.is_null(numbers))
         schema = state_schema(self.view)
         return pa.Table.from_arrays([rows[self.names.get(name, name)] for name in schema.names], schema=schema)
 
@@ -222,11 +223,8 @@ def _between(rows: pa.Table, column: str, start: datetime | None, end: datetime 
     if not rows.num_rows:
         return rows
     low, high = (pc.min_max(rows[column])[part].as_py() for part in ("min", "max"))
-    terms = []
     if start is not None and low < start:
-        terms.append(pc.field(column) >= pa.scalar(start, TIMESTAMP))
+        rows = rows.filter(pc.greater_equal(rows[column], pa.scalar(start, TIMESTAMP)))
     if end is not None and high >= end:
-        terms.append(pc.field(column) < pa.scalar(end, TIMESTAMP))
-    for term in terms:
-        rows = rows.filter(term)
+        rows = rows.filter(pc.less(rows[column], pa.scalar(end, TIMESTAMP)))
     return rows

@@ -75,9 +75,9 @@ def vector(start: dict[Any, int], end: dict[Any, int]) -> Vector:
     return {partition: (first, end[partition]) for partition, first in start.items()}
 
 
-def splits(data: st.DataObject, start: dict[Any, int], end: dict[Any, int], *, most: int = 2) -> list[Vector]:
+def splits(data: st.DataObject, start: dict[Any, int], end: dict[Any, int], *, least: int = 1, most: int = 2) -> list[Vector]:
     """Whole range vectors from start to end, as triggers of any number and size would plan them."""
-    steps = data.draw(st.integers(1, most), label="triggers")
+    steps = data.draw(st.integers(least, most), label="triggers")
     vectors: list[dict[tuple[str, int], tuple[int, int]]] = [{} for _ in range(steps)]
     for partition, first in start.items():
         inner = sorted(data.draw(st.lists(st.integers(first, end[partition]), min_size=steps - 1, max_size=steps - 1)))
