@@ -189,10 +189,10 @@ def _binding(view: View) -> BoundView:
         except DefinitionError as error:
             raise DefinitionError(f"{place}, {part}: {display_text(text)} {error}") from error
 
-    def condition(part: str, text: str) -> Expression:
+    def condition(part: str, text: str, what: str = "filter") -> Expression:
         bound = expression(part, text)
         if bound.type.kind != "boolean":
-            raise DefinitionError(f"{place}, {part}: {text!r} is of type {bound.type.sql}; a filter is BOOLEAN")
+            raise DefinitionError(f"{place}, {part}: {text!r} is of type {bound.type.sql}; a {what} is BOOLEAN")
         return bound
 
     where = None if view.where is None else condition("where", view.where)
@@ -216,6 +216,8 @@ def _binding(view: View) -> BoundView:
                 inner.check()
             except DefinitionError as error:
                 raise DefinitionError(f"{place}, {part}: {error}") from error
+        for text in getattr(inner, "conditions", ()):
+            condition(part, text, "step")
         written = [text for text in inner.inputs if text not in (EVENT_TIME, *POSITION, *LOG_ORDER)]
         if inner is not measure:
             # Its inputs hold the filter; errors quote the expressions as they were written.

@@ -3,6 +3,7 @@
 import inspect
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from itertools import groupby
 from typing import Final
 
@@ -20,8 +21,9 @@ _KNOWN: Final = {
     EVENT_TIME: TIME,
     **dict(zip(POSITION, (TEXT, INTEGER, INTEGER), strict=True)),
     **dict.fromkeys(LOG_ORDER, INTEGER),
+    **dict.fromkeys(("begun", "done"), BOOLEAN),
 }
-"""The types of inputs that the platform provides."""
+"""The types of inputs that the platform provides, and of conditions."""
 _ARGUMENTS: Final = {
     "expression": "x",
     "by": "x",
@@ -31,6 +33,8 @@ _ARGUMENTS: Final = {
     "second": "y",
     "fractions": (0.5, 0.99),
     "edges": (10, 100),
+    "steps": ("begun", "done"),
+    "within": timedelta(minutes=30),
 }
 _COLUMNS: Final = ("measure", "of", "state columns", "bytes", "answer", "subtraction", "a merge costs", "source")
 _HEAD: Final = """\
@@ -107,6 +111,7 @@ sketch. These names differ from those of Spark or DuckDB:
 | `variance`, `stddev` | `var_samp`, `stddev_samp` | `population=True` gives `var_pop` and `stddev_pop` |
 | `covariance`, `correlation` | `covar_samp`, `corr` | whole words, as `variance`; `population=True` gives `covar_pop` |
 | `histogram` | `histogram_numeric` of Spark, `histogram` of DuckDB | you choose the edges, so counts are exact |
+| `funnel` | `windowFunnel` of ClickHouse | it answers numbers of users by step ([sequences.md](sequences.md)) |
 | `sample` | none | it draws by hash: the same for every split of the events |
 | `theta_sketch` | `theta_sketch_agg` of Spark | it answers the estimate, and keeps the sketch for SQL |
 | `derived` | an expression | an expression over other measures' answers |

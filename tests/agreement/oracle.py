@@ -8,6 +8,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from hashlib import md5
@@ -27,6 +28,7 @@ from tandem.views.measures import (
     covariance,
     first,
     first_k,
+    funnel,
     histogram,
     kurtosis,
     last,
@@ -44,6 +46,7 @@ from tandem.views.measures import (
     variance,
 )
 from tests.samples import GENERATIONS
+from tests.together.sequences import funnel_of
 
 Event = Mapping[str, Any]
 Value = Callable[[Event], Any]
@@ -416,6 +419,18 @@ def pairs(found: list[Any]) -> list[dict[str, Any]]:
     return [{"by": one[0], "value": one[-1]} for one in found]
 
 
+FUNNEL = (
+    lambda e: e["i"] is not None and e["i"] >= 0,
+    lambda e: e["flag"],
+    lambda e: e["i"] is not None and e["i"] < 0,
+)
+
+
+def in_order(placed: list[Any]) -> list[Event]:
+    """The events that `ordered` placed."""
+    return [event for *_, event in sorted(placed, key=lambda place: place[:-1])]
+
+
 MEASURES = {
     "n": Asked(count(), lambda e: 1, len),
     "total_of_a_key": Asked(total("m['a']"), known("m", lambda m: m.get("a")), added),
@@ -472,6 +487,11 @@ MEASURES = {
         min_by("d", "f", 2, filter="flag"),
         deciding(lambda e: DOUBLE.value(e) if e["flag"] else None, field("d")),
         lambda found: pairs(sorted(found, key=lambda one: one[:-1])[:2]),
+    ),
+    "funnel": Asked(
+        funnel(("i >= 0", "flag", "i < 0"), within=timedelta(days=3), by="s", limit=6),
+        ordered(lambda e: e),
+        lambda events: funnel_of(in_order(events), FUNNEL, timedelta(days=3), lambda e: e["s"], 6),
     ),
     "min_s": Asked(minimum("s"), field("s"), smallest),
     "max_s": Asked(maximum("s"), field("s"), largest),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from tandem.views.measures import (
     derived,
     first,
     first_k,
+    funnel,
     kurtosis,
     last,
     last_k,
@@ -82,6 +84,8 @@ MEASURES: dict[str, Measure] = {
     **{f"frequent_{name}": approx_top_k(sql, 5) for name, sql in VALUES.items()},
     **{f"sample_{name}": sample(sql, 3) for name, sql in VALUES.items()},
     "custom": Range("i"),
+    "funnel": funnel(("i > 0", "flag", "f > 0"), within=timedelta(days=9999), by="s", limit=9),
+    "funnel_of_some": funnel(("i > 0", "i <= 0"), within=timedelta(seconds=2), by="d", filter="flag IS NOT NULL"),
     "sample_of_some": sample("i", 2, filter="i > 0"),
     **{f"minimum_{name}": minimum(sql) for name, sql in VALUES.items()},
     **{f"maximum_{name}": maximum(sql) for name, sql in VALUES.items()},

@@ -46,6 +46,41 @@ def product() -> Mapping[str, str]:
 
 MUTANTS = (
     Mutant(
+        "funnel-time-from-the-step-before",
+        "an attempt's time runs from the step before, so slow users count for the last step",
+        "        start = np.maximum.accumulate(np.where(reached, before, -1))\n",
+        "        start = np.maximum.accumulate(np.where(reached, numbers, -1))\n",
+        "test_a_funnel_at_any_cut_is_every_choice_tried",
+    ),
+    Mutant(
+        "funnel-first-attempt-only",
+        "an attempt never begins again, so a user who came back in time is not counted",
+        "        before = numbers if step == 0 else np.concatenate(([-1], start[:-1]))\n",
+        "        before = events.user if step == 0 else np.concatenate(([-1], start[:-1]))\n",
+        "test_a_funnel_at_any_cut_is_every_choice_tried",
+    ),
+    Mutant(
+        "funnel-one-event-two-steps",
+        "an event that meets two conditions is two steps of one attempt",
+        "np.concatenate(([-1], start[:-1]))\n",
+        "start\n",
+        "test_a_funnel_at_any_cut_is_every_choice_tried",
+    ),
+    Mutant(
+        "sequence-arrival-order",
+        "merged states have events in the order of their arrival, so a late event is matched after those that it preceded",
+        "OR len({united}) > {limit} THEN [] ELSE list_sort({united}) END",
+        "OR len({united}) > {limit} THEN [] ELSE {united} END",
+        "test_a_funnel_at_any_cut_is_every_choice_tried",
+    ),
+    Mutant(
+        "sequence-back-below-the-limit",
+        "a set that had too many events is filled again by those that come later",
+        "bool_or(len({{0}}) = 0) OR len({united})",
+        "len({united})",
+        "test_a_funnel_at_any_cut_is_every_choice_tried",
+    ),
+    Mutant(
         "a-slice-in-two-windows",
         "a rollup's days may begin inside a slice of its parent, so the slice counts for one of two days that share it",
         "    inside = _start_inside(window, slice_ // MICROSECOND, first, last)",

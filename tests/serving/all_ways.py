@@ -33,7 +33,8 @@ from typing import Annotated
 
 from tandem import (
     Event, Scale, Source, View, all_time, approx_count_distinct, approx_quantiles, bool_or, calendar, collect_set, count,
-    count_window, first, hopping, max_by, maximum, mean, minimum, rollup, session, theta_sketch, total, tumbling, variance,
+    count_window, first, funnel, hopping, max_by, maximum, mean, minimum, rollup, session, theta_sketch, total, tumbling,
+    variance,
 )
 
 
@@ -70,7 +71,8 @@ visits = View(
     source=hits,
     keys={"price": "price"},
     window=session(minutes=10),
-    measures={"n": count(), "began": first("page"), "names": collect_set("page"), "ms": mean("ms")},
+    measures={"n": count(), "began": first("page"), "names": collect_set("page"), "ms": mean("ms"),
+              "got": funnel(("bytes < 1000", "NOT ok", "page = '/a'"), within=timedelta(minutes=20), by="price", limit=12)},
 )
 days = View(
     source=hits,

@@ -10,7 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tandem
-from tandem.views.measures import approx_quantiles, approx_top_k, count, covariance, histogram, kurtosis, registry, stddev, total
+from tandem.views.measures import (
+    approx_quantiles,
+    approx_top_k,
+    count,
+    covariance,
+    funnel,
+    histogram,
+    kurtosis,
+    registry,
+    stddev,
+    total,
+)
 from tandem.views.windows import all_time, delta, hopping, punctuation, session, tumbling
 from tests.agreement.windows import WINDOWS
 from tests.laws.test_measures import MEASURES
@@ -27,6 +38,9 @@ PARTS = {
     "histogram(\"ms\", (1, 2.5, Decimal('10')))": histogram("ms", (1, 2.5, Decimal(10))),
     'stddev("ms", population=True)': stddev("ms", population=True),
     'kurtosis("ms")': kurtosis("ms"),
+    'funnel(("a", "b > 1"), within=timedelta(minutes=5), by="who", limit=10)': funnel(
+        ["a", "b > 1"], within=timedelta(minutes=5), by="who", limit=10
+    ),
     'covariance("a", "b")': covariance("a", "b"),
     'approx_top_k("path", 10)': approx_top_k("path"),
     'Range("i").filtered("flag")': Range("i").filtered("flag"),
@@ -72,7 +86,7 @@ def test_any_text_is_written_so_that_it_can_be_read(text: str) -> None:
 @pytest.mark.parametrize("name", [name for name, one in vars(registry).items() if isfunction(one)])
 def test_every_measure_that_is_shown_makes_it(name: str) -> None:
     make = getattr(registry, name)
-    given = {"fractions": (0.5, 0.99), "edges": (10, 100), "k": 3, "limit": 5}
+    given = {"fractions": (0.5, 0.99), "edges": (10, 100), "k": 3, "limit": 5, "steps": ("a", "b"), "within": timedelta(hours=1)}
     needed = [one.name for one in signature(make).parameters.values() if one.default is one.empty]
     measure = make(**{parameter: given.get(parameter, f"a {parameter}") for parameter in needed})
     assert str(measure).startswith(f"{name}(")

@@ -207,9 +207,7 @@ def _measure(name: str, measure: Any, inputs: list[str], notes: Mapping[str, str
             "in a module"
         )
     # A measure of the project may use the text itself.
-    texts = (
-        {} if own else {name: value for name, value in parameters.items() if value in measure.inputs or value == measure.inputs}
-    )
+    texts = {} if own else {name: value for name, value in parameters.items() if _inputs(value, measure.inputs)}
     # The expressions of a measure in a measure are among the outer one's inputs.
     inner = {key: _measure(name, value, []) for key, value in parameters.items() if hasattr(value, "inputs")}
     kind = type(measure).__qualname__  # of the platform's no two have one name, whichever of its modules they are in
@@ -223,6 +221,11 @@ def _measure(name: str, measure: Any, inputs: list[str], notes: Mapping[str, str
     }
     code = code_of_classes([type(measure)], _CALLED_OF_MEASURES) if own else {}
     return Meaning(name, value, str(measure), {**inner, **code}, notes=notes or {})
+
+
+def _inputs(value: Any, inputs: tuple[str, ...]) -> bool:
+    """Whether a parameter is an input, or several of them."""
+    return value in inputs or value == inputs or (isinstance(value, tuple) and bool(value) and set(value) <= set(inputs))
 
 
 def _function(name: str, function: FunctionType) -> Meaning:

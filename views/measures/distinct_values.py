@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import ClassVar, Final, ParamSpec
+from typing import ClassVar, ParamSpec
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +13,10 @@ from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError
 from tandem.views.measures.filtered import filtered
 from tandem.views.measures.measure import Aggregate, Facts, Measure, State
+from tandem.views.measures.states.distinct_set import MOST, check_limit, distinct_set
 from tandem.views.source.value_types import ValueType, answer_field
 
 P = ParamSpec("P")
-
-_MOST_VALUES: Final = 100_000
-"""The largest limit."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +35,7 @@ class _DistinctValues:
 
     def __post_init__(self) -> None:
         """Raises DefinitionError if the limit is not an integer from 1 to 100 000."""
-        if not isinstance(self.limit, int) or isinstance(self.limit, bool) or not 1 <= self.limit <= _MOST_VALUES:
-            raise DefinitionError(f"limit {self.limit!r} is not an integer from 1 to {_MOST_VALUES}")
+        check_limit(self.limit)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -88,7 +85,7 @@ def _told_of_the_limit(factory: Callable[P, Measure]) -> Callable[P, Measure]:
     def checked(*args: P.args, **kwargs: P.kwargs) -> Measure:
         if "limit" not in kwargs:
             raise DefinitionError(
-                f"count_distinct needs limit=, an integer from 1 to {_MOST_VALUES}: the most distinct values that it keeps for a "
+                f"count_distinct needs limit=, an integer from 1 to {MOST}: the most distinct values that it keeps for a "
                 "key and window. Beyond the limit the answer is null; approx_count_distinct has no limit and answers an estimate"
             )
         return factory(*args, **kwargs)
@@ -106,18 +103,7 @@ def count_distinct(expression: str, *, limit: int, filter: str | None = None) ->
 
 
 def _distinct_values(value: ValueType, limit: int) -> State:
-    """The values in order; the empty list as soon as there are more than `limit`, for good; null without a value.
-
-    DuckDB's min(x, n) is not used: it allocates room for n values per group before it has seen one.
-    """
-    different = "list(DISTINCT {0}) FILTER ({0} IS NOT NULL)"
-    united = "list_distinct(flatten(list({0}) FILTER ({0} IS NOT NULL)))"
-    return State(
-        "values",
-        pa.list_(value.arrow),
-        fold=f"CASE WHEN len({different}) > {limit} THEN [] ELSE list_sort({different}) END",
-        merge=f"CASE WHEN bool_or(len({{0}}) = 0) OR len({united}) > {limit} THEN [] ELSE list_sort({united}) END",
-    )
+    return distinct_set("values", value.arrow, "{0}", where="{0} IS NOT NULL", limit=limit)
 
 
 def _within_limit(lists: pa.Array, lengths: np.ndarray[tuple[int], np.dtype[np.int64]]) -> arrays.Mask:

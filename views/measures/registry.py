@@ -20,6 +20,7 @@ from tandem.views.measures.first_last import last as last
 from tandem.views.measures.first_last import last_k as last_k
 from tandem.views.measures.first_last import max_by as max_by
 from tandem.views.measures.first_last import min_by as min_by
+from tandem.views.measures.funnel import funnel as funnel
 from tandem.views.measures.histogram import histogram as histogram
 from tandem.views.measures.mean import mean as mean
 from tandem.views.measures.moments import kurtosis as kurtosis

@@ -18,6 +18,7 @@ from tandem.views.measures.distinct_values import CollectSet, CountDistinct
 from tandem.views.measures.extremes import Extreme
 from tandem.views.measures.filtered import Filtered
 from tandem.views.measures.first_last import One, Several
+from tandem.views.measures.funnel import Funnel
 from tandem.views.measures.histogram import Histogram
 from tandem.views.measures.mean import Mean
 from tandem.views.measures.moments import Moment
@@ -84,6 +85,8 @@ def meaning(measure: Measure, *, indexed: bool = False) -> OracleMeaning | None:
             return OracleMeaning(lambda seen: next((one.inputs[0] for one in _ordered(seen, measure.end, by=None)), None))
         case Several():
             return OracleMeaning(lambda seen: _several(seen, measure))
+        case Funnel():
+            return OracleMeaning(lambda rows: _funnel(rows, measure))
         case Sample():
             return OracleMeaning(lambda seen: _sampled(seen, measure.k, indexed=indexed))
         case ApproxCountDistinct() | ThetaSketch():
@@ -170,6 +173,33 @@ def _several(seen: Sequence[MeasureInputs], measure: Several) -> list[Any]:
         return [one.inputs[0] for one in _ordered(seen, measure.end, by=None)[: measure.k]]
     held = _ordered(seen, measure.end, by=1)[: measure.k]
     return [{"by": one.inputs[1], "value": one.inputs[0]} for one in held]
+
+
+def _funnel(inputs: Sequence[MeasureInputs], measure: Funnel) -> list[int] | None:
+    """By step the users that reached it: of each user, for every event of step 1, the furthest step from there on.
+
+    From one start on, the earliest event of each step leaves the most room for the next.
+    """
+    users: dict[Any, dict[tuple[Any, ...], list[bool]]] = {}
+    rows = set()
+    for (user, *met), place in ((each.inputs, (each.row.at, each.row.generation, *each.row.place[1:])) for each in inputs):
+        if user is not None and any(met):
+            steps = users.setdefault(user, {}).setdefault(place, [False] * len(met))
+            steps[:] = [bool(old or new) for old, new in zip(steps, met, strict=True)]
+            rows.add((user, place, *map(bool, met)))
+    if len(rows) > measure.limit:
+        return None
+    furthest = []
+    for events in users.values():
+        ordered, reached = sorted(events), [0]
+        for number, first in enumerate(ordered):
+            step = 1 if events[first][0] else 0
+            for place in ordered[number + 1 :]:
+                if 0 < step < len(measure.steps) and events[place][step] and place[0] - first[0] <= measure.within:
+                    step += 1
+            reached.append(step)
+        furthest.append(max(reached))
+    return [sum(each > step for each in furthest) for step in range(len(measure.steps))]
 
 
 def _sampled(seen: Sequence[MeasureInputs], k: int, *, indexed: bool) -> list[Any]:

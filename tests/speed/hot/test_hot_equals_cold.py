@@ -41,8 +41,8 @@ DEFINITIONS = """
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated
-from tandem import Event, Scale, Source, View, approx_quantiles, collect_set, count, count_distinct, count_window, first, hopping
-from tandem import last, maximum, mean, session, sliding_count_window, total, tumbling
+from tandem import Event, Scale, Source, View, approx_quantiles, collect_set, count, count_distinct, count_window, first, funnel
+from tandem import hopping, last, maximum, mean, session, sliding_count_window, total, tumbling
 
 class Sale(Event):
     id: int
@@ -59,6 +59,7 @@ ever = Source(topic="sales", event=Sale, event_time="at", identity=("id",), iden
 n = {"n": count(), "sum": total("amount"), "price": total("price"), "rounded": total("_rounded"), "tagged": total("tags['a']")}
 more = {**n, "mean": mean("amount"), "most": maximum("amount"), "ids": count_distinct("id", limit=9),
         "set": collect_set("amount", limit=8),
+        "steps": funnel(("amount > 2", "amount < 5"), within=timedelta(minutes=1), by="id % 4", limit=20),
         "first": first("id"), "last": last("id"), "half": approx_quantiles("amount", (0.5,))}
 five, two = timedelta(minutes=5), timedelta(minutes=2)
 

@@ -45,10 +45,20 @@ def argument_as_sql(node: Any) -> str:
         case ast.Constant(value=bool(flag)):
             return str(flag).upper()
         case ast.Tuple(elts=elements):
-            return f"[{', '.join(map(argument_as_sql, elements))}]"
+            return f"[{', '.join(map(_element, elements))}]"
+        case ast.Call(func=ast.Name(id="timedelta")):
+            return interval(eval(ast.unparse(node), {"timedelta": timedelta}))
         case ast.Call(func=ast.Name(id="Decimal"), args=[ast.Constant(value=text)]):
             return f"DECIMAL '{text!s}'"
     return ast.unparse(node)
+
+
+def _element(node: Any) -> str:
+    """A member of a list: a text is a constant there."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return "'" + text.replace("'", "''") + "'"
+    return argument_as_sql(node)
 
 
 def window_as_sql(window: Window) -> str:
