@@ -16,6 +16,7 @@ from tandem.views.errors import DefinitionError, listed
 from tandem.views.instant import MICROSECOND, time_of
 from tandem.views.source.source import Source
 from tandem.views.time_zone import time_zone
+from tandem.views.value_forms import MAPPINGS, not_a_mapping
 from tandem.views.view import BoundView, View, bind
 from tandem.views.windows import AllTime, Calendar, Hopping, Tumbling, Window
 from tandem.views.windows.calendar import YEARS, window_starts
@@ -37,8 +38,9 @@ class Rollup(View):
 
     def binding(self) -> BoundView:
         """The view as if it read events. Raises DefinitionError if its windows are not unions of the parent's slices."""
-        bound = super().binding()
         place = f"view {self.name!r}" if self.name else "a rollup"
+        _check_parts(self, place)
+        bound = super().binding()
         try:
             _check_window(self, bound.placement, bind(self.parent).placement)
         except DefinitionError as error:
@@ -68,10 +70,16 @@ def rollup(
 
     Raises DefinitionError for a name that the parent lacks.
     """
-    if not isinstance(parent, View):
-        raise DefinitionError(f"rollup: {parent!r} is not a View; write rollup(sales, keys=('city',)) for a view sales")
-    chosen = _chosen("key", keys, parent.keys)
-    answers = _chosen("measure", measures, parent.measures)
+    of: Any = parent
+    if not isinstance(of, View):
+        shown = repr(of) if isinstance(of, str) else f"a {type(of).__name__}"
+        raise DefinitionError(f"rollup: {shown} is not a View; write rollup(sales, keys=('city',)) for a view sales")
+    for part in MAPPINGS:
+        value: Any = getattr(parent, part)
+        if not isinstance(value, Mapping):
+            raise DefinitionError(f"rollup: of its parent, {not_a_mapping(part, value)}")
+    chosen = _chosen("key", keys, parent)
+    answers = _chosen("measure", measures, parent)
     named = {*chosen, *answers}
     return Rollup(
         source=parent.source,
@@ -111,15 +119,39 @@ def over_views(rollups: Iterable[Rollup], views: Mapping[str, View]) -> dict[str
     return {each.name: over(each) for each in rollups}
 
 
-def _chosen(part: str, names: Any, parents: Mapping[str, Any]) -> dict[str, Any]:
+def _chosen(part: str, names: Any, parent: View) -> dict[str, Any]:
+    theirs: Mapping[str, Any] = parent.keys if part == "key" else parent.measures
     if names is None:
-        return dict(parents)
+        return dict(theirs)
     if isinstance(names, str) or not isinstance(names, Sequence):
-        raise DefinitionError(f"rollup: {part}s={names!r} is not a tuple of names; {part}s of the parent: {listed('', parents)}")
+        raise DefinitionError(f"rollup: {part}s={names!r} is not a tuple of names; {part}s of the parent: {listed('', theirs)}")
     for name in names:
-        if name not in parents:
-            raise DefinitionError(f"rollup: the parent has no {part} {name!r}; {part}s: {listed(str(name), parents)}")
-    return {name: parents[name] for name in names}
+        if not isinstance(name, str) or name not in theirs:
+            other = "key" if part == "measure" else "measure"
+            named = isinstance(name, str) and name in {**parent.keys, **parent.measures}
+            hint = f", which is a {other} of it" if named else ""
+            raise DefinitionError(f"rollup: the parent has no {part} {name!r}{hint}; {part}s: {listed(str(name), theirs)}")
+    return {name: theirs[name] for name in names}
+
+
+def _check_parts(view: Rollup, place: str) -> None:
+    """Raise DefinitionError for a part that is not the parent's, as a copy with other parts has: no state has it."""
+    theirs: Mapping[str, Any]
+    for part in ("keys", "measures"):
+        theirs = getattr(view.parent, part)
+        for name, value in getattr(view, part).items():
+            if name not in theirs or theirs[name] != value:
+                raise DefinitionError(
+                    f"{place}, {part}: {name!r} is not what the parent has; a rollup takes {part} of its parent by their names: "
+                    f"{listed(name, theirs)}"
+                )
+    for part in ("where", "keep"):
+        value, of_parent = getattr(view, part), getattr(view.parent, part)
+        if value != of_parent:
+            raise DefinitionError(
+                f"{place}, {part}: {value} is not what the parent has, {of_parent}; a rollup unites the parent's states, so "
+                f"change the parent's {part}"
+            )
 
 
 def _check_window(view: Rollup, ours: Placement, theirs: Placement) -> None:

@@ -20,6 +20,8 @@ Look = tuple[int, int]
 """The size of a file, and when it was changed last, in nanoseconds since 1970."""
 
 _BLOCK: Final = 8 << 20
+_COPY: Final = "copy"
+"""The folder of the copy, within a folder that nobody else may read."""
 _PLAIN_HTTP: Final = ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP")
 """Variables that allow an endpoint without TLS."""
 
@@ -117,10 +119,10 @@ class BucketInbox:
 
     def local(self, name: str, look: Look) -> Path:
         """A copy, which does not change."""
-        path = Path(self._copies.name, checked(name))
+        path = Path(self._copies.name, _COPY, checked(name))
         if self._copied != (name, look):
             self._copied = None
-            shutil.rmtree(self._copies.name)
+            shutil.rmtree(Path(self._copies.name, _COPY), ignore_errors=True)
             path.parent.mkdir(parents=True)
             self._copy(self._heads[name], path)
             self._copied = name, look
@@ -132,7 +134,7 @@ class BucketInbox:
 
     def wording(self, text: str) -> str:
         """The sentence with the object's address."""
-        return text.replace(self._copies.name, self.address.rstrip("/"))
+        return text.replace(str(Path(self._copies.name, _COPY)), self.address.rstrip("/"))
 
     def _copy(self, listed: Head, path: Path) -> None:
         # Its ranges are read by requests of their own.

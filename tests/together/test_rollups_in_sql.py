@@ -51,6 +51,10 @@ def test_the_statements_of_the_page_mean_its_python(tmp_path: Path) -> None:
         ("SELECT n FROM hourly GROUP BY TUMBLE(at, INTERVAL '1 day')", "the window of a rollup is of the parent's window_start"),
         ("SELECT n FROM hourly GROUP BY TUMBLE(window_start, INTERVAL '90 minutes')", "which is not a multiple of 1:00:00"),
         ("SELECT n", "a rollup is of one view by its name"),
+        ("SELECT n, N FROM hourly", "two columns are called N"),
+        ("SELECT country, n FROM hourly", "the parent has no measure 'country', which is a key of it; measures: n, bytes, size"),
+        ("SELECT n FROM hourly GROUP BY window_start, TUMBLE(window_start, INTERVAL '1 day')", "a rollup has one window"),
+        ("SELECT n FROM hourly GROUP BY TUMBLE(window_start, INTERVAL '1 day'), WINDOW_START", "a rollup has one window"),
     ],
 )
 def test_what_a_rollup_cannot_say_is_refused_at_its_place(tmp_path: Path, statement: str, sentence: str) -> None:
@@ -61,6 +65,14 @@ def test_what_a_rollup_cannot_say_is_refused_at_its_place(tmp_path: Path, statem
         load(tmp_path)
     assert sentence in str(error.value)
     assert str(error.value).startswith("definitions.sql:")
+
+
+def test_names_in_group_by_may_be_quoted_and_in_capitals_as_those_of_a_view(tmp_path: Path) -> None:
+    (tmp_path / "tandem.toml").touch()
+    written = 'SELECT "country", page, n FROM hourly GROUP BY "country", PAGE, Window_Start'
+    (tmp_path / "definitions.sql").write_text(f"{HITS}CREATE ROLLUP same AS {written};")
+    same, hourly = load(tmp_path).rollups["same"], load(tmp_path).views["hourly"]
+    assert ([*same.keys], [*same.measures], same.window) == (["country", "page"], ["n"], hourly.window)
 
 
 def test_a_comment_describes_a_rollup_and_a_view_of_a_view_is_refused(tmp_path: Path) -> None:

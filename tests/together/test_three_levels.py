@@ -147,13 +147,21 @@ def test_plan_says_what_a_change_of_the_parent_means(world: World, capsys: pytes
         ("tumbling(minutes=10)", "session(minutes=10)", "a rollup's parent has windows by the clock"),
         ('"UTC"), measures', '"UTC"), keys="page", measures', "keys='page' is not a tuple of names"),
         ("rollup(minutes, window", "rollup('minutes', window", "'minutes' is not a View"),
+        ("rollup(minutes, window", "rollup(hits, window", "rollup: a Source is not a View"),
+        ("rollup(hours, keys=()", "rollup(hours, keys=(['page'],)", "the parent has no key ['page']; keys: page"),
+        ("rollup(hours, keys=()", "rollup(hours, keys=('n',)", "the parent has no key 'n', which is a measure of it; keys: page"),
+        ('keys={"page": "page"}', 'keys=["page"]', "of its parent, keys is a list, not a dict of names; write keys={'page': "),
+        ("window=tumbling(minutes=10),", "window=tumbling(minutes=10), docs=None,", "of its parent, docs is a NoneType, not"),
+        ("SOURCES", "hours = replace(hours, keys={'page': 'upper(page)'})\nSOURCES", "view 'hours', keys: 'page' is not what"),
+        ("SOURCES", "hours = replace(hours, measures={'n': total('bytes')})\nSOURCES", "measures: 'n' is not what the"),
+        ("SOURCES", "hours = replace(hours, where='bytes > 1')\nSOURCES", "where: bytes > 1 is not what the parent has, None"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_rolled_up_is_refused_in_a_sentence(tmp_path: Path, old: str, new: str, sentence: str) -> None:
     assert old in THREE
     (tmp_path / "tandem.toml").touch()
     imports = THREE.replace("import Event,", "import session, Event,")
-    (tmp_path / "definitions.py").write_text(imports.replace(old, new))
+    (tmp_path / "definitions.py").write_text("from dataclasses import replace\n" + imports.replace(old, new))
     with pytest.raises(DefinitionError) as error:
         project.load(tmp_path)
     assert sentence in str(error.value)

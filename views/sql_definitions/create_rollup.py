@@ -35,18 +35,27 @@ def rollup_text(name: str, start: int, part: Fragment) -> RollupText:
     if parent is None or len(parent.words) != 1 or parent.name() is None:
         raise (parent or part).fault(f"a rollup is of one view by its name: {_FORM}")
     rollup = RollupText(name, start, parent, window=AllTime())
-    columns = [_column(item) for item in clauses["SELECT"].split(",")]
+    columns: list[str] = []
+    for item in clauses["SELECT"].split(","):
+        if (column := _column(item)).casefold() in map(str.casefold, columns):
+            raise item.fault(f"two columns are called {column}")
+        columns.append(column)
+    names = {column.casefold(): column for column in columns}
     group = clauses["GROUP"].split(",") if "GROUP" in clauses else []
     for item in group:
-        if (window := window_of(item)) is not None:
+        column = ((item.name() if len(item.words) == 1 else None) or "").casefold()
+        window = window_of(item)
+        if (window is not None or column == WINDOW_COLUMNS[0]) and "window" in rollup.places:
+            raise item.fault("a rollup has one window")
+        if window is not None:
             rollup.window, time = window
             if time is None or time.name() != WINDOW_COLUMNS[0] or len(time.words) != 1:
                 raise item.fault(f"the window of a rollup is of the parent's {WINDOW_COLUMNS[0]}: {_FORM}")
             rollup.places["window"] = item.start
-        elif item.text == WINDOW_COLUMNS[0]:
-            rollup.window = None
-        elif item.text in columns:
-            rollup.keys.append(item.text)
+        elif column == WINDOW_COLUMNS[0]:
+            rollup.window, rollup.places["window"] = None, item.start
+        elif column in names:
+            rollup.keys.append(names[column])
         else:
             raise item.fault(f"GROUP BY has {item.text}, which SELECT lacks; columns of SELECT: {listed(item.text, columns)}")
     rollup.measures = [column for column in columns if column not in (*rollup.keys, *WINDOW_COLUMNS)]

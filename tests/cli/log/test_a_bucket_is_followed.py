@@ -3,9 +3,10 @@
 import gzip
 import json
 import signal
+import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from tandem.cli.__main__ import main
 from tandem.cli.demo.s3_server import bucket
 from tandem.cli.log import folder_feed
-from tandem.cli.log.inbox import BucketInbox, FileChanged
+from tandem.cli.log.inbox import BucketInbox, FileChanged, Look
 from tandem.infra import kafka
 from tandem.infra.storage.object_store import ObjectStore
 from tandem.infra.storage.storage import InvalidName
@@ -123,6 +124,41 @@ def test_an_object_that_is_replaced_since_it_was_listed_is_not_read(followed: Fo
         followed.place.local(*listed)
     with pytest.raises(InvalidName):
         followed.place.local("../a.jsonl", listed[1])
+
+
+class InboxOfARace(BucketInbox):
+    """An inbox whose objects change right after the next look."""
+
+    then: Callable[[], None] = staticmethod(lambda: None)
+
+    def looks(self) -> Mapping[str, Look]:
+        found = super().looks()
+        self.then, then = (lambda: None), self.then
+        then()
+        return found
+
+
+def test_an_object_that_is_replaced_while_the_rest_of_it_is_wanted_is_looked_at_again(
+    followed: FollowedBucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The content of which a part is sent begins the new one, so its rest is sent too."""
+    monkeypatch.setattr(folder_feed, "_MOST_RECORDS", 2)
+    followed.put("a.jsonl", rows(1, 2, 3))
+    followed.run_until(1)
+    with InboxOfARace(followed.store.url, followed.store.options) as inbox:
+        inbox.then = lambda: followed.put("a.jsonl", rows(1, 2, 3, 4))
+        followed.place = inbox
+        followed.run()
+    assert followed.sent() == [1, 2, 3, 4]
+
+
+def test_nobody_else_may_read_the_copy_of_an_object(followed: FollowedBucket) -> None:
+    followed.put("deep/a.jsonl", rows(1))
+    followed.put("b.jsonl", rows(2))
+    for name, look in followed.place.looks().items():
+        copy = followed.place.local(name, look)
+        private = [folder for folder in copy.parents if folder.name.startswith("tandem-feed-")]
+        assert [stat.S_IMODE(folder.stat().st_mode) for folder in private] == [0o700]
 
 
 @pytest.mark.slow  # three processes
