@@ -102,7 +102,7 @@ def _polls(
     feed = HotFeed(time.monotonic) if hot else None
     polls = SinkPolls(_connection(settings) if cold else None, _connection(settings, feed) if hot else None, feed)
     environ = folders.child_environment(call.environ)
-    with hot_process(call.project, environ, feed, log, least_s=_FOLD_S), closing(polls):
+    with hot_process(call.project, environ, feed, log, reader="sinks", least_s=_FOLD_S), closing(polls):
         yield polls
 
 

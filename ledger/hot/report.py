@@ -1,4 +1,5 @@
-"""The report of the hot tails of a state folder: `run/hot.report`, which the process that folds them replaces as it works.
+"""The reports of the hot tails of a state folder, which each process that folds some replaces as it works: one for the server's
+answers, `run/hot.report`, and one for sinks, `run/hot-sinks.report`.
 
 Times are seconds of the machine's monotonic clock (`time.monotonic`), which all of its processes share until it restarts.
 """
@@ -10,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Lock
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 
@@ -18,7 +19,10 @@ from tandem.infra.files import atomic_files
 from tandem.infra.process import background
 from tandem.infra.settings import Settings
 
-NAME: Final = "hot.report"
+HotReader = Literal["server", "sinks"]
+"""Who reads the hot commits of a process."""
+READERS: Final[tuple[HotReader, ...]] = get_args(HotReader)
+_NAMES: Final[Mapping[HotReader, str]] = {"server": "hot.report", "sinks": "hot-sinks.report"}
 FRESH_S: Final = 2.0
 """Seconds after which a source that has not been reported again counts as hanging."""
 _EVERY_S: Final = 0.5
@@ -73,25 +77,26 @@ class HotReport(msgspec.Struct, frozen=True):
         return next((one for one in self.sources if (one.release, one.source) == (release, name)), None)
 
 
-def file(state: Path) -> Path:
-    """The path of the report in a state folder."""
-    return state / "run" / NAME
+def file(state: Path, reader: HotReader = "server") -> Path:
+    """The path of a report in a state folder."""
+    return state / "run" / _NAMES[reader]
 
 
-def read(state: Path) -> HotReport | None:
-    """The report of the running process; None if no process runs, or it has reported nothing yet."""
-    try:
-        found = msgspec.json.decode(file(state).read_bytes(), type=HotReport)
-    except (OSError, msgspec.DecodeError):
-        return None
-    return found if background.start_time(found.pid) == found.began else None
+def read(state: Path) -> list[HotReport]:
+    """The reports of the running processes; of those that have reported nothing yet there are none."""
+    reports = []
+    for reader in READERS:
+        with suppress(OSError, msgspec.DecodeError):
+            report = msgspec.json.decode(file(state, reader).read_bytes(), type=HotReport)
+            if background.start_time(report.pid) == report.began:
+                reports.append(report)
+    return reports
 
 
 def healthy(state: Path, release: int, source: str, *, clock: Callable[[], float] = time.monotonic) -> bool:
-    """Whether the hot tail of a source of a release follows the log now, as far as this state folder shows."""
-    found = read(state)
-    known = None if found is None else found.source(release, source)
-    return known is not None and known.healthy and 0 <= clock() - known.at <= FRESH_S
+    """Whether each hot tail of a source of a release follows the log now, and there is one, as far as this state folder shows."""
+    tails = [report.source(release, source) for report in read(state)]
+    return bool(tails) and all(tail is not None and tail.healthy and 0 <= clock() - tail.at <= FRESH_S for tail in tails)
 
 
 def pause(longest_s: float, *, healthy: Callable[[], bool], ended: Event, clock: Callable[[], float] = time.monotonic) -> None:
@@ -111,6 +116,7 @@ class HotReporter:
     """Writes the report of this process, for a thread for each source; of an unchanged status at most twice a second."""
 
     state: Path
+    reader: HotReader = "server"
     _sources: dict[tuple[int, str], HotSource] = field(default_factory=dict, init=False)
     _written: dict[tuple[int, str], tuple[float, bool]] = field(default_factory=dict, init=False)
     _began: str = field(init=False)
@@ -138,7 +144,7 @@ class HotReporter:
 
     def _write(self) -> None:
         with suppress(OSError):  # a full disk is reported where data is written
-            path = file(self.state)
+            path = file(self.state, self.reader)
             path.parent.mkdir(parents=True, exist_ok=True)
             atomic_files.replace(path, msgspec.json.encode(HotReport(os.getpid(), self._began, (*self._sources.values(),))))
 
@@ -185,12 +191,20 @@ class HotTailState:
 def hot_tails(
     settings: Settings, release: int | None, sources: Iterable[str], *, clock: Callable[[], float] = time.monotonic
 ) -> dict[str, HotTailState | None]:
-    """The hot tail of each source of the live release; None if no process runs, unless `serving.hot` is on."""
-    found = read(settings.folder)
-    if found is None:
+    """The hot tail of each source of the live release; None if no process runs, unless `serving.hot` is on.
+
+    Of two processes that follow a source it is the first one with a problem, else the server's.
+    """
+    reports = read(settings.folder)
+    if not reports:
         return dict.fromkeys(sources, HotTailState(_NOT_RUNNING) if settings.serving.hot == "on" else None)
     now = clock()
-    return {name: _state(None if release is None else found.source(release, name), now) for name in sources}
+
+    def state(name: str) -> HotTailState:
+        states = [_state(None if release is None else report.source(release, name), now) for report in reports]
+        return next((each for each in states if each.problems(name)), states[0])
+
+    return {name: state(name) for name in sources}
 
 
 def _state(known: HotSource | None, now: float) -> HotTailState:

@@ -25,7 +25,7 @@ from tandem.infra.kafka.bulk_reader import LogMoved
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.messages import HotMessage, HotStatus, aside, message_of, write
-from tandem.ledger.hot.report import HotReporter, HotSource
+from tandem.ledger.hot.report import READERS, HotReporter, HotSource
 from tandem.ledger.log.positions import distance
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Release, Releases
@@ -221,8 +221,8 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     found = settings.load(Path(sys.argv[1]), os.environ)
-    least_s = float(sys.argv[2]) if len(sys.argv) > 2 else 0.0
-    tails = HotTails(found, out, stop, _log, HotReporter(found.folder), least_s=least_s)
+    reader, least_s = next(each for each in READERS if each == sys.argv[2]), float(sys.argv[3])
+    tails = HotTails(found, out, stop, _log, HotReporter(found.folder, reader), least_s=least_s)
     Thread(target=tails.demand.follow, args=(0,), name="demand", daemon=True).start()
     tails.run()
     with suppress(OSError):

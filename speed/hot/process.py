@@ -14,6 +14,7 @@ from tandem.infra.process import pdeathsig, pulse
 from tandem.infra.settings import Settings
 from tandem.ledger.hot.feed import HotFeed
 from tandem.ledger.hot.messages import read
+from tandem.ledger.hot.report import HotReader
 from tandem.views.errors import TandemError, said_by
 
 _AGAIN_S: Final = 1.0
@@ -25,13 +26,14 @@ _LINE: Final = 4096
 class HotProcess:
     """Keeps the process of a project running, and passes its messages to the feed; `log` gets each line that it prints.
 
-    `least_s` are the least seconds between the beginnings of two folds.
+    `reader` is who gets the messages; `least_s` are the least seconds between the beginnings of two folds.
     """
 
     project: Path
     environ: Mapping[str, str] = field(repr=False)
     feed: HotFeed
     log: Callable[[str], object]
+    reader: HotReader = "server"
     least_s: float = 0.0
     _process: "subprocess.Popen[bytes] | None" = field(default=None, init=False, repr=False)
     _thread: threading.Thread | None = field(default=None, init=False, repr=False)
@@ -75,7 +77,7 @@ class HotProcess:
             self._stopped.wait(_AGAIN_S)
 
     def _once(self) -> None:
-        words = [sys.executable, "-u", "-m", "tandem.speed.hot", str(self.project), str(self.least_s)]
+        words = [sys.executable, "-u", "-m", "tandem.speed.hot", str(self.project), self.reader, str(self.least_s)]
         with self._lock:
             if self._stopped.is_set():
                 return
@@ -124,13 +126,14 @@ def hot_process(
     feed: HotFeed | None,
     log: Callable[[str], object],
     *,
+    reader: HotReader = "server",
     least_s: float = 0.0,
 ) -> Iterator[None]:
     """Keep the process running, if a feed gets its messages; it folds faster while somebody asks for answers."""
     if feed is None:
         yield
         return
-    process = HotProcess(project, environ, feed, log, least_s)
+    process = HotProcess(project, environ, feed, log, reader, least_s)
     feed.wanted = process.ask
     process.start()
     try:

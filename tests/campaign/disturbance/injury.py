@@ -98,7 +98,7 @@ class Injury:
                 return itself
             children = itself.children(recursive=True)
             if member == "hot tail":
-                return next(child for child in children if "tandem.speed.hot" in child.cmdline()[-2:])
+                return next(child for child in children if "tandem.speed.hot" in child.cmdline())
             # Parents first: of Spark's Python processes the last one is a worker and not the daemon that forks workers.
             return [child for child in children if (child.name() == "java") == (member == "JVM")][-1]
         return None

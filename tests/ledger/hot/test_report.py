@@ -69,6 +69,21 @@ def test_a_tail_that_stands_aside_and_rows_that_differ_are_problems(tmp_path: Pa
     assert not healthy(tmp_path, 1, "hits", clock=clock)
 
 
+def test_two_processes_that_follow_a_source_do_not_hide_each_other(tmp_path: Path, clock: Clock) -> None:
+    of_server, of_sinks = HotReporter(tmp_path), HotReporter(tmp_path, "sinks")
+    of_server.report(HotSource(1, "hits", clock(), mismatched=2))
+    of_sinks.report(HotSource(1, "hits", clock(), ahead=6))
+    assert healthy(tmp_path, 1, "hits", clock=clock)
+    shown = hot_tails(settings(tmp_path), 1, ["hits"], clock=clock)["hits"]
+    assert shown is not None
+    assert shown.mismatched == 2
+    clock.now += 1
+    of_server.report(HotSource(1, "hits", clock(), ahead=3))
+    of_sinks.report(HotSource(1, "hits", clock(), "no broker"))
+    assert why(tmp_path, clock) == "no broker"
+    assert not healthy(tmp_path, 1, "hits", clock=clock)
+
+
 def test_a_view_that_stands_aside_is_a_problem(tmp_path: Path, reporter: HotReporter, clock: Clock) -> None:
     reporter.report(HotSource(1, "hits", clock(), views_aside={"daily": "it needs 90% of the time"}))
     found = hot_tails(settings(tmp_path), 1, ["hits"], clock=clock)["hits"]

@@ -192,8 +192,7 @@ def test_comparisons_are_counted_from_the_start_of_each_release(beside: Beside, 
     layer, said, heard = beside.layer, list[str](), list[HotMessage]()
 
     def compared(release: int) -> int | None:
-        report = reports.read(layer.settings.folder)
-        found = None if report is None else report.source(release, "sales")
+        found = next((report.source(release, "sales") for report in reports.read(layer.settings.folder)), None)
         return None if found is None or found.aside else found.compared
 
     with running(beside, said, heard):
