@@ -16,8 +16,9 @@ from tandem.cli.demo.scheduler import Scheduler
 from tandem.cli.demo.stage import staged
 from tandem.cli.demo.watcher import Watcher
 from tandem.cli.log import generate
+from tandem.cli.log.generate import Generator, NoGenerator
 from tandem.infra import clock
-from tandem.views.errors import TandemError
+from tandem.views.errors import TandemError, listed
 
 
 def run(
@@ -75,6 +76,7 @@ def run(
     if not once and (call.json or not console.is_terminal):
         raise TandemError("`tandem demo` needs a terminal; without one use `tandem demo --once`", code="usage-invalid")
     generator = generate.load(call.project)
+    _check_conditions(generator, call)
     start = time.monotonic()
 
     def say(text: str) -> None:
@@ -116,6 +118,17 @@ def run(
             "executors_killed": len(stage.cluster.killed),
         }
     return Output(document, _sentences(document), 0 if all(check.passed for check in record.every()) else 1)
+
+
+def _check_conditions(generator: Generator, call: Call) -> None:
+    """Raise NoGenerator for a condition that nothing is compared with."""
+    definitions = call.definitions() if generator.conditions else None
+    names = {} if definitions is None else {**definitions.sinks, **definitions.alerts}
+    for name in generator.conditions:
+        if name not in names:
+            raise NoGenerator(
+                f"CONDITIONS of {generate.FILE}: no sink or alert {name!r}; sinks and alerts: {listed(name, names)}"
+            )
 
 
 def _to_try_next(tandem: str) -> str:

@@ -178,7 +178,10 @@ def load(project: Path) -> Generator:
     if missing:
         raise NoGenerator(f"{file} does not define {', '.join(missing)}; a generator defines SOURCE, generate and Truth")
     sources = tuple(module.SOURCES) if several == "SOURCES" else (module.SOURCE,)
-    return Generator(sources, module.generate, module.Truth, getattr(module, "CONDITIONS", {}))
+    conditions: Any = getattr(module, "CONDITIONS", {})
+    if not isinstance(conditions, Mapping) or not all(map(callable, conditions.values())):
+        raise NoGenerator(f"CONDITIONS of {file} is not a dict of functions by the names of sinks and alerts")
+    return Generator(sources, module.generate, module.Truth, conditions)
 
 
 def _provide_examples() -> None:

@@ -152,3 +152,12 @@ def test_raised_rows_are_those_that_meet_the_condition(world: World) -> None:
     twice["edge"]["id"] = twice["edge"]["of"] = "another"
     assert check(truth, {**document, "edges": [*document["edges"], twice]}).differ == 1
     assert check([row | {"n": 1} for row in truth], document).differ == 1
+
+
+def test_a_condition_of_no_sink_or_alert_is_refused(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    """Else a wrong name would leave a sink or an alert uncompared, and the demo would pass."""
+    conditions = "CONDITIONS = {'busy': print, 'mani': print}"
+    (world.folder / "generator.py").write_text(f"SOURCE, generate, Truth = 'hits', print, print\n{conditions}\n")
+    assert main(["demo", "--once", "--project", str(world.folder)]) != 0
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "CONDITIONS of generator.py: no sink or alert 'mani'; sinks and alerts: many" in shown

@@ -142,6 +142,14 @@ def test_a_truth_gets_the_topic_parameters_that_it_names() -> None:
         ("SOURCE = 'a'", "does not define generate, Truth"),
         ("1/0", "ZeroDivisionError"),
         ("def (", "SyntaxError"),
+        (
+            "SOURCE, generate, Truth = 'a', print, print\nCONDITIONS = ['busy']",
+            "is not a dict of functions",
+        ),
+        (
+            "SOURCE, generate, Truth = 'a', print, print\nCONDITIONS = {'busy': 'n > 1'}",
+            "is not a dict of functions",
+        ),
     ],
 )
 def test_a_missing_or_invalid_generator_is_explained(tmp_path: Path, content: str | None, sentence: str) -> None:
