@@ -20,8 +20,8 @@ VIEWS = """
 from datetime import datetime, timedelta
 
 from tandem import (
-    Event, Source, View, calendar, count, count_distinct, count_window, first, hopping, maximum, mean, session,
-    sliding_count_window, total, tumbling,
+    Event, Source, View, calendar, count, count_distinct, count_window, first, funnel, hopping, maximum, mean,
+    session, sliding_count_window, total, tumbling,
 )
 
 
@@ -42,8 +42,11 @@ days = View(source=sales, window=calendar("day", zone="Europe/Berlin"), measures
 sessions = View(source=sales, keys={"shop": "shop"}, window=session(minutes=3), measures=MEASURES)
 sevens = View(source=sales, keys={"shop": "shop"}, window=count_window(7), measures=MEASURES)
 latest = View(source=sales, window=sliding_count_window(5), measures={"cents": total("cents")})
+STEPS = ("cents % 3 = 0", "cents % 3 = 1", "cents % 3 = 2")
+reached = funnel(STEPS, within=timedelta(minutes=20), by="cents % 50", limit=100_000)
+paths = View(source=sales, keys={"shop": "shop"}, measures={"reached": reached})
 SOURCES = (sales,)
-VIEWS = (per_hour, refunds, odd, hops, days, sessions, sevens, latest)
+VIEWS = (per_hour, refunds, odd, hops, days, sessions, sevens, latest, paths)
 """
 
 Answers = dict[str, list[dict[str, Any]]]
@@ -107,7 +110,7 @@ def test_the_same_rows_and_the_same_counts(shop: Shop, seed: int) -> None:
     assert (again.done, again.publication) == ((), whole.publication)
 
 
-ORDERED = ("latest", "sevens")
+ORDERED = ("latest", "paths", "sevens")
 """The views whose answers depend on which of equal duplicates is counted."""
 
 
@@ -222,7 +225,7 @@ def test_a_utc_day_rebuilds_the_whole_windows_that_it_touches(shop: Shop) -> Non
     weeks = "weeks = View(source=sales, window=tumbling(days=7), measures=MEASURES)\n"
     ever = 'ever = View(source=sales, measures={"n": count()})\n'
     shop.define(
-        VIEWS.replace("SOURCES =", months + weeks + ever + "SOURCES =").replace("latest)\n", "latest, months, weeks, ever)\n")
+        VIEWS.replace("SOURCES =", months + weeks + ever + "SOURCES =").replace("paths)\n", "paths, months, weeks, ever)\n")
     )
     shop.sell(more(5, 400, {0: [], 1: []}))
     archive.run(shop.run("archive"), shop.project)
@@ -238,7 +241,7 @@ def test_a_utc_day_rebuilds_the_whole_windows_that_it_touches(shop: Shop) -> Non
         "months": (datetime(2026, 2, 28, 23, tzinfo=UTC), datetime(2026, 3, 31, 22, tzinfo=UTC)),
         "weeks": (datetime(2026, 2, 26, tzinfo=UTC), datetime(2026, 3, 5, tzinfo=UTC)),
     }
-    assert run.not_rebuilt == ("refunds", "odd", "sessions", "sevens", "latest", "ever")
+    assert run.not_rebuilt == ("refunds", "odd", "sessions", "sevens", "latest", "paths", "ever")
     assert answers(shop) == found
     assert counted(run.publication) == counted(before)
     parts = {view: one.parts for view, one in run.publication.views.items()}
