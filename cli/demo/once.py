@@ -163,16 +163,16 @@ class Play:
         self.stage.inspect()
         with self.record.timed("check"):
             truth = expected_answers.read(self.truth_file(until))
-            check = compare(name, self.watcher.views, truth, self.watcher.answers())
+            check = compare(name, self.watcher.every_view, truth, self.watcher.answers())
         self.record.checks.append(check)
         self.record.positions[name] = look.to_json()
         self.say(f"{name}: {check.answers} answers compared with the expected ones, {_outcome(check)}")
         call = self.stage.call
         for sink, compared in comparable_sinks(call, self.conditions).items():
-            if compared.view.name in self.watcher.views:
+            if compared.view.name in self.watcher.every_view:
                 self.check_sink(name, sink, compared, truth)
         for alert in comparable_alerts(call.definitions().alerts, self.conditions).values():
-            if alert.view.name in self.watcher.views:
+            if alert.view.name in self.watcher.every_view:
                 self.check_alert(name, alert, truth)
 
     def check_sink(self, name: str, sink: str, compared: ComparedSink, truth: Mapping[str, Sequence[Row]]) -> None:

@@ -64,7 +64,8 @@ class Watcher:
         self._tables = self.reader.tables
         self._topics = tuple(topic for name in self.sources for topic in self.project.sources[name].topics)
         self._connection = kafka.connect(broker.address(self.settings))
-        self.views = {name: view for name, view in self.project.views.items() if view.source.name in self.sources}
+        self.every_view = {name: view for name, view in self.project.every_view.items() if view.source.name in self.sources}
+        self.views = {name: view for name, view in self.every_view.items() if name in self.project.views}
 
     def log_end(self) -> Position:
         """The end of the sources' topics."""
@@ -116,8 +117,8 @@ class Watcher:
         return given(self.reader.answer(view, layer=layer, limit=limit))
 
     def answers(self) -> dict[str, list[dict[str, Any]]]:
-        """Every row of every merged view at the pinned snapshot."""
-        return {view: self.answer(view).rows() for view in self.views}
+        """Every row of every merged view and rollup at the pinned snapshot."""
+        return {view: self.answer(view).rows() for view in self.every_view}
 
 
 def _together(positions: Iterable[Position]) -> Position:

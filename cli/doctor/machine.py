@@ -68,7 +68,7 @@ def _settings(subject: Subject) -> Iterator[Finding]:
 
 def _definitions(subject: Subject) -> Iterator[Finding]:
     project = subject.call.definitions()
-    yield ok(f"{counted(len(project.sources), 'source')}, {counted(len(project.views), 'view')}")
+    yield ok(f"{counted(len(project.sources), 'source')}, {counted(len(project.every_view), 'view')}")
 
 
 def _ports(subject: Subject) -> Iterator[Finding]:

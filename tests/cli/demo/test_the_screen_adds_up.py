@@ -37,15 +37,16 @@ ACTIVITY = Activity(
 
 @dataclass
 class Shop(Layer):
-    """A layer with a view without keys, too."""
+    """A layer with a view without keys and a rollup, too."""
 
     @property
     def files(self) -> dict[str, bytes]:
         more = (
-            b"\nfrom tandem import mean, minimum"
+            b"\nfrom tandem import mean, minimum, rollup"
             b"\ntotals = View(source=sales, measures={'n': count(), 'sum': total('amount'),"
             b" 'odd': count(filter='amount % 2 = 1'), 'mean': mean('amount'), 'first': minimum('\"at\"')})"
-            b"\nVIEWS = (per_minute, per_shop, totals)\n"
+            b"\never = rollup(per_shop, keys=(), measures=('n',))"
+            b"\nVIEWS = (per_minute, per_shop, totals, ever)\n"
         )
         files = super().files
         return {**files, "definitions.py": files["definitions.py"] + more}
@@ -105,6 +106,7 @@ def test_every_sum_on_the_screen_is_one_before_at_and_after_a_cut(shop: Shop) ->
         assert rows["totals", "n"][2] == sent
         assert rows["totals", "sum"][2] == sum(range(sent))
         assert rows["totals", "odd"][2] == sent // 2
+        assert [row["n"] for row in watcher.answers()["ever"]] == [sent], "answers of rollups are compared too"
         assert (below, after) == (641 * step, 641)
         assert (rows["totals", "n"][0] > 0) == (step > 0), "below the cut are answers of batch"
         assert rows["totals", "n"][1] > 0
