@@ -15,13 +15,14 @@ import pytest
 from hypothesis import settings
 
 from tandem import Event, Source, View, all_time, funnel, rollup, tumbling
-from tandem.views.kernel.kernel import Partial, deduplicate, merge, partial, present, roll
+from tandem.views.kernel.kernel import Partial, merge, partial, present, roll
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.view import group_columns
 from tests.samples import GENERATIONS, LONGER, table
 from tests.together import model
 from tests.together.model import Chain, Model, RollupModel, ViewModel
 from tests.together.sequences import funnel_of, furthest
+from tests.together.split_logs import split_chain, split_partials
 
 CASES = 10_000 if LONGER else 1_000
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -105,32 +106,12 @@ def acts_of(dice: Random, case: int) -> list[list[dict[str, Any]]]:
 
 @cache
 def chain_of(seed: int) -> Chain:
-    """The log of all cases, each with its own cut and two micro-batches."""
-    dice = Random(seed)
-    log: dict[model.Place, list[dict[str, Any]]] = {}
-    positions: list[dict[model.Place, int]] = [{}, {}, {}]
-    for case in range(CASES):
-        for half, acts in enumerate(acts_of(dice, case)):
-            topic, number = place = (GENERATIONS[half // 2], 2 * case + half % 2)
-            log[place] = [{"_topic_id": topic, "_partition": number, "_offset": at, **act} for at, act in enumerate(acts)]
-            cuts = sorted(dice.randint(0, len(acts)) for _ in range(2))
-            for position, offset in zip(positions, (*cuts, len(acts)), strict=True):
-                position[place] = offset
-    return Chain(log, positions[0], positions[1:], identity=lambda act: act["id"])
+    return split_chain(seed, CASES, acts_of, lambda half: GENERATIONS[half // 2])
 
 
 @cache
 def partials(seed: int) -> list[Partial]:
-    """The partials of the log below the cut and of each micro-batch, of what is no duplicate of an earlier one."""
-    chain, counted = chain_of(seed), list[Partial]()
-    before = table([], source=ACTS)
-    for start, end in pairwise(({}, chain.cut, *chain.ends)):
-        read = table([dict(act) for act in chain.between(start, end)], source=ACTS)
-        events = deduplicate(ACTS, read, before, generations=GENERATIONS).events
-        before = table([*before.to_pylist(), *events.to_pylist()], source=ACTS)
-        bounds = {place: (start.get(place, 0), offset) for place, offset in end.items()}
-        counted.append(partial(HOURLY, events, Ranges.of(bounds)))
-    return counted
+    return split_partials(HOURLY, chain_of(seed))
 
 
 def answers(view: View, states: Partial) -> dict[tuple[Any, ...], dict[str, Any]]:

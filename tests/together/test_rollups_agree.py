@@ -37,16 +37,17 @@ from tandem import (
     total,
     tumbling,
 )
-from tandem.views.kernel.kernel import Partial, deduplicate, merge, partial, present, roll
+from tandem.views.kernel.kernel import Partial, merge, partial, present, roll
 from tandem.views.rollup import Rollup
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.testing import rejected
 from tandem.views.verify.every_cut import checked_answer
 from tandem.views.view import bind, group_columns
 from tests.agreement.oracle import plain
-from tests.samples import GENERATIONS, LONGER, table
+from tests.samples import LONGER, table
 from tests.together import model
 from tests.together.model import Chain, Model, RollupModel, ViewModel
+from tests.together.split_logs import split_chain, split_partials
 
 CASES = 10_000 if LONGER else 1_000
 HOUR = timedelta(hours=1)
@@ -164,31 +165,12 @@ def bids_of(dice: Random, case: int) -> list[list[dict[str, Any]]]:
 
 @cache
 def chain_of(seed: int) -> Chain:
-    """The log of all cases, each with its own cut and two micro-batches."""
-    dice = Random(seed)
-    log: dict[model.Place, list[dict[str, Any]]] = {}
-    positions: list[dict[model.Place, int]] = [{}, {}, {}]
-    for case in range(CASES):
-        for half, bids in enumerate(bids_of(dice, case)):
-            place = ("topic", 2 * case + half)
-            log[place] = [{"_topic_id": "topic", "_partition": place[1], "_offset": at, **bid} for at, bid in enumerate(bids)]
-            cuts = sorted(dice.randint(0, len(bids)) for _ in range(2))
-            for position, offset in zip(positions, (*cuts, len(bids)), strict=True):
-                position[place] = offset
-    return Chain(log, positions[0], positions[1:], identity=lambda bid: bid["id"], lateness=HOUR)
+    return split_chain(seed, CASES, bids_of, lambda _: "topic", lateness=HOUR)
 
 
 @cache
 def partials(seed: int) -> list[Partial]:
-    """The parent's partials of the log below the cut and of each micro-batch, of what is no duplicate of an earlier one."""
-    chain, known, found = chain_of(seed), table([], source=BIDS), []
-    for start, end in zip(({}, chain.cut, *chain.ends), (chain.cut, *chain.ends), strict=False):
-        read = table([dict(bid) for bid in chain.between(start, end)], source=BIDS)
-        counted = deduplicate(BIDS, read, known, generations=GENERATIONS).events
-        known = table([*known.to_pylist(), *counted.to_pylist()], source=BIDS)
-        bounds = {place: (start.get(place, 0), offset) for place, offset in end.items()}
-        found.append(partial(HOURLY, counted, Ranges.of(bounds)))
-    return found
+    return split_partials(HOURLY, chain_of(seed))
 
 
 def rows(view: View, states: Partial) -> dict[tuple[Any, ...], dict[str, Any]]:

@@ -46,7 +46,7 @@ def stored(shop: Shop) -> AlertDocument:
 
 
 def sell_secretly(shop: Shop) -> None:
-    """Sales of a shop of their own, 30 in an hour, and one that changes a row of shop 1."""
+    """Thirty sales of another shop in one hour, and a sale that changes a row of shop 1."""
     at = datetime(2026, 3, 1, 0, 30, tzinfo=UTC)
     hidden = [{"id": f"secret-visitor-{n}", "at": at.isoformat(), "shop": TEXTS[0], "cents": n} for n in range(30)]
     known = {"id": "secret-visitor", "at": at.isoformat(), "shop": "shop 1", "cents": SECRET}
