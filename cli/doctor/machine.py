@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Final
 
 from tandem.cli.doctor.check import Check, FailedCheck, Finding, ok, unknown
@@ -31,6 +32,11 @@ NO_ARCHIVE: Final = FailedCheck(
     "the archive of Spark's classes for this Java is missing: Spark takes twice as long to start",
     f"{_ANEW}, which creates it",
 )
+NO_ARCHIVE_THERE: Final = FailedCheck(
+    "warn",
+    "Java archives no classes in a folder with such a name: Spark takes twice as long to start",
+    "install Tandem below a path of ASCII letters, digits and `/ . _ -` alone",
+)
 
 
 def _python(_: Subject) -> Iterator[Finding]:
@@ -44,7 +50,15 @@ def _java(subject: Subject) -> Iterator[Finding]:
     environ = subject.call.environ
     origin = "packaged with Tandem" if found.home == java_home.packaged_home(environ) else f"found by {found.origin}"
     what, archive = f"{found.version} at {found.home}, {origin}", java_home.class_archive(found, environ)
-    yield ok(what) if archive.exists() else NO_ARCHIVE.found(f"{what}; {archive} is missing")
+    if archive.exists():
+        yield ok(what)
+        return
+    try:
+        java_home.refuse_escapes([Path(sys.prefix), archive])
+    except TandemError as error:
+        yield NO_ARCHIVE_THERE.found(f"{what}; {error}")
+    else:
+        yield NO_ARCHIVE.found(f"{what}; {archive} is missing")
 
 
 def _jars(subject: Subject) -> Iterator[Finding]:
@@ -110,7 +124,7 @@ CHECKS: Final = (
             "Java 17 or 21 is missing",
             f"install one and set JAVA_HOME, or {java_home.HOW_TO_PACKAGE}",
         ),
-        (NO_ARCHIVE,),
+        (NO_ARCHIVE, NO_ARCHIVE_THERE),
     ),
     Check(
         "jars",

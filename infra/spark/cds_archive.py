@@ -5,11 +5,10 @@ https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html
 """
 
 import os
-import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,6 @@ _OF_KAFKA = (
     "org.apache.spark.sql.kafka010.KafkaSourceProvider",
 )
 _END_S = 300
-_ESCAPED = re.compile(r"[^A-Za-z0-9/._~\-+@,'!$&()*:]")
 
 
 def make() -> None:
@@ -41,7 +39,7 @@ def make() -> None:
     Set-up calls it, in one process at a time. Raises TandemError, and what Spark raises; then no archive exists.
     """
     archive = java_home.class_archive(java_home.find(os.environ), os.environ)
-    refuse_escapes([Path(pyspark.__file__).parent, archive])
+    java_home.refuse_escapes([Path(pyspark.__file__).parent, archive])
     folder = archive.with_name("classes.new")
     shutil.rmtree(folder, ignore_errors=True)  # of a set-up that was killed
     for old in archive.parent.glob(java_home.CLASS_ARCHIVES):
@@ -62,19 +60,6 @@ def make() -> None:
         written.replace(archive)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def refuse_escapes(paths: Iterable[Path]) -> None:
-    """Raise TandemError for jars in a folder whose path has an escape in a URL: Java archives none of their classes.
-
-    Java 17 and 21 compare the class path with the URL of each class, where a space is `%20`.
-    """
-    for path in paths:
-        if _ESCAPED.search(str(path)):
-            raise TandemError(
-                f"Java archives no classes of jars below {path.parent}: its path may have letters and digits of ASCII and "
-                "/ . _ - + @ , ' alone; Spark starts without an archive, in twice the time"
-            )
 
 
 def _use(session: SparkSession, folder: Path) -> None:

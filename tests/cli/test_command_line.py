@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -185,7 +186,7 @@ def test_a_command_outside_a_project_says_how_to_get_one(
     shown = capsys.readouterr()
     assert shown.err == (
         "tandem: no project here; `'../its tree/tandem' init my_shop` makes one, and --project DIR names one elsewhere, such as "
-        f"{EXAMPLES / 'web'}\n"
+        f"{shlex.quote(str(EXAMPLES / 'web'))}\n"
     )
     assert json.loads(shown.out)["code"] == "project-missing"
     assert list(tmp_path.iterdir()) == []

@@ -77,6 +77,6 @@ def test_the_readmes_definition_works(folder: Path) -> None:
     project.mkdir()
     (project / "tandem.toml").touch()
     (project / "definitions.py").write_text(code)
-    done = typed(f"{ROOT}/tandem check --project {project}", folder)
+    done = typed(f"./tandem check --project {project}", folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert os.path.relpath(project, folder) in done.stdout

@@ -1,6 +1,7 @@
 """`tandem test -- PATH` runs these tests and neither lint nor types; what only sets pytest runs the whole."""
 
 import json
+import shlex
 import subprocess
 import sys
 
@@ -12,10 +13,10 @@ from tests.stack import environ
 
 
 @pytest.mark.parametrize(
-    "words", ["tests/views", "./tests", "tests/test_names.py::test_x", "-n 0 -k tiling", "-ktiling", f"{ROOT}/tests/laws"]
+    "words", ["tests/views", "./tests", "tests/test_names.py::test_x", "-n 0 -k tiling", "-ktiling", f"'{ROOT}/tests/laws'"]
 )
 def test_a_path_of_tests_or_words_select(words: str) -> None:
-    assert command.select(words.split())
+    assert command.select(shlex.split(words))
 
 
 @pytest.mark.parametrize("words", ["", "-n 0", "--junitxml out.xml", "-x --durations 5", "docs", "--screenshots docs/images"])

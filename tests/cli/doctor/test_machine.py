@@ -10,9 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tandem.cli.doctor.machine import NO_ARCHIVE, OTHER_PORT
-from tandem.infra.java import jars
+from tandem.cli.doctor.machine import NO_ARCHIVE, NO_ARCHIVE_THERE, OTHER_PORT
+from tandem.infra.java import jars, java_home
 from tandem.infra.process import background
+from tandem.views.errors import TandemError
 from tests.cli.doctor.looked import fine, looked, wrong
 from tests.stack import environ
 
@@ -31,14 +32,23 @@ def test_another_python_is_a_finding(folder: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_missing_java_is_a_finding(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert " at /" in fine(folder, "java")
+    assert " at /" in looked(folder, "java")[0].what
     monkeypatch.setattr(sys, "prefix", str(folder))  # where the packaged one would be
     found = wrong(folder, "java", environ={"PATH": str(folder), "JAVA_HOME": str(folder)})
     assert f"JAVA_HOME has a Java that does not run ({folder})" in found.what
 
 
 def test_a_java_without_an_archive_of_sparks_classes_is_a_finding(folder: Path) -> None:
+    try:
+        java_home.refuse_escapes([Path(sys.prefix)])
+    except TandemError as error:
+        pytest.skip(str(error))
     assert " is missing" in wrong(folder, "java", NO_ARCHIVE, environ={**environ(), "TANDEM_CACHE": str(folder)}).what
+
+
+def test_a_cache_where_java_archives_nothing_is_a_finding(folder: Path) -> None:
+    away = folder / "a cache"
+    assert str(away) in wrong(folder, "java", NO_ARCHIVE_THERE, environ={**environ(), "TANDEM_CACHE": str(away)}).what
 
 
 def test_missing_jars_are_a_finding(folder: Path) -> None:

@@ -27,7 +27,7 @@ TOOLS = (
 UV = f"""#!/bin/sh
 case $1 in
 venv) for last do :; done; mkdir -p "$last/bin"
-      printf '#!/bin/sh\\nexec {sys.executable} "$@"\\n' >"$last/bin/python"; chmod +x "$last/bin/python" ;;
+      printf '#!/bin/sh\\nexec "{sys.executable}" "$@"\\n' >"$last/bin/python"; chmod +x "$last/bin/python" ;;
 pip) sleep 0.3; for last do :; done; echo "$last" >>"$LOG"; [ ! -e "$FAIL" ] ;;
 esac
 """
@@ -42,7 +42,7 @@ case "$1 $2 $3" in
           printf '%s\\n' '#!/bin/sh' 'for last do :; done; echo "uv ${{last##*/}}" >>"$LOG"; [ ! -e "$FAIL" ]' >"${{0%/*}}/uv"
           chmod +x "${{0%/*}}/uv" ;;
       esac ;;
-*) exec {sys.executable} "$@" ;;
+*) exec "{sys.executable}" "$@" ;;
 esac
 """
 JARS = jars.folder({})
@@ -54,7 +54,7 @@ echo ivy >>"$LOG"
 for last do :; done
 to=${{last%%/\\[conf\\]*}}
 for group in spark broker jdbc; do
-mkdir -p "$to/$group"; for jar in {JARS}/$group/*.jar; do ln -sf "$jar" "$to/$group/"; done; done
+mkdir -p "$to/$group"; for jar in "{JARS}"/$group/*.jar; do ln -sf "$jar" "$to/$group/"; done; done
 [ ! -e "$ALTER" ] || {{ rm "$to/broker/jopt-simple-5.0.4.jar"; echo altered >"$to/broker/jopt-simple-5.0.4.jar"; }}
 """
 # Makes what is asked for, or says why not.
@@ -86,7 +86,7 @@ class Checkout:
         self.tools.mkdir()
         for tool in TOOLS:
             (self.tools / tool).symlink_to(str(shutil.which(tool)))
-        self.put(OWN, f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        self.put(OWN, f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
         self.put("uv", UV)
         self.put("java", JAVA)
         self.variables: dict[str, str] = {}
@@ -206,7 +206,7 @@ def says(version: str, *, runs: bool = True) -> str:
 case "$1 $2" in
 --version*) echo Python {version}.7 ;;
 "-c "*version_info*print* | "-c "*print*version_info*) echo {version} ;;
-*) exec {sys.executable} "$@" ;;
+*) exec "{sys.executable}" "$@" ;;
 esac
 """
 

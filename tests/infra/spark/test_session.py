@@ -22,6 +22,7 @@ from tandem.infra.spark.jvm_lock import try_lock
 from tandem.infra.spark.kafka_source import kafka_options
 from tandem.infra.spark.session import frugal
 from tandem.ledger.delta.one_writer import locks
+from tandem.views.errors import TandemError
 from tests.stack import PYTHONPATH, environ
 
 pytestmark = pytest.mark.spark
@@ -99,6 +100,10 @@ def test_tasks_see_the_platform(spark: SparkSession) -> None:
 
 def test_the_jvm_uses_the_class_archive_of_set_up(spark: SparkSession) -> None:
     archive = java_home.class_archive(java_home.find(environ()), environ())
+    try:
+        java_home.refuse_escapes([archive])
+    except TandemError as error:
+        pytest.skip(str(error))
     assert archive.exists(), "set-up makes it: remove .venv/ready and run ./tandem"
     jvm = spark._jvm.java.lang.ProcessHandle.current().pid()
     if not (maps := Path(f"/proc/{jvm}/maps")).exists():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.infra.spark.cds_archive import refuse_escapes
+from tandem.infra.java.java_home import refuse_escapes
 from tandem.views.errors import TandemError
 
 
