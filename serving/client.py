@@ -35,11 +35,12 @@ class AnswerOptions(TypedDict, total=False):
 
     `order` has columns, each with a minus if it descends; `min_position` is a position that `send` returns: the answer waits
     until it counts that, and is refused (504, with `retry_after`) if that takes too long. `release` is a ready or standing
-    release, which answers as if it were promoted now.
+    release, which answers as if it were promoted now. `at` gives the versions of a table that were valid then.
     """
 
     start: datetime
     end: datetime
+    at: datetime
     measures: Sequence[str]
     order: Sequence[str]
     layer: Layer
@@ -315,6 +316,7 @@ def _parameters(keys: Mapping[str, Key] | None, asked: AnswerOptions) -> Paramet
     named: dict[str, Key] = {
         "from": asked.get("start"),
         "to": asked.get("end"),
+        "at": asked.get("at"),
         "measures": ",".join(asked.get("measures", ())) or None,
         "order": ",".join(asked.get("order", ())) or None,
         "layer": asked.get("layer"),

@@ -194,22 +194,24 @@ class PublishedView:
         *,
         between: Between = ALWAYS,
         one: bool = False,
+        at: datetime | None = None,
         layer: Layer = "merged",
         limit: int | None = None,
     ) -> Value | Absent:
         """The rows with these values of keys and of windows that start in a range; see ViewAt.scan."""
-        return self._asked(lambda view: view.scan(keys, between=between, one=one, layer=layer, limit=limit))
+        return self._asked(lambda view: view.scan(keys, between=between, one=one, at=at, layer=layer, limit=limit))
 
     def rows(
         self,
         keys: Mapping[str, object] | None = None,
         *,
         between: Between = ALWAYS,
+        at: datetime | None = None,
         layer: Layer = "merged",
         limit: int | None = None,
     ) -> list[Row]:
         """The rows as flat dicts, ordered by window start, then keys; none if nothing was counted. Raises ReadFailed."""
-        return self.scan(keys, between=between, layer=layer, limit=limit).rows()
+        return self.scan(keys, between=between, at=at, layer=layer, limit=limit).rows()
 
     def ask(
         self,

@@ -81,15 +81,16 @@ class ViewAt:
         *,
         between: Between = ALWAYS,
         one: bool = False,
+        at: datetime | None = None,
         layer: Layer | None = None,
         limit: int | None = None,
     ) -> Value | Absent:
         """The rows with these values of some keys, None for NULL, and of windows that start in `between`, `[from, to)`.
 
-        With `one` the range is one window; a `limit` keeps the first rows. Raises BadSelection for an invalid question,
-        ReadFailed and Unreadable if there is no answer.
+        With `one` the range is one window; `at` gives the versions of a table that were valid then; a `limit` keeps the first
+        rows. Raises BadSelection for an invalid question, ReadFailed and Unreadable if there is no answer.
         """
-        return selected(self, select(self.view, keys or {}, between, one=one), layer=layer, limit=limit)
+        return selected(self, select(self.view, keys or {}, between, one=one, at=at), layer=layer, limit=limit)
 
     @cached_property
     def _types(self) -> tuple[pa.DataType, ...]:
@@ -139,7 +140,7 @@ class ViewAt:
 def selected(at: ViewAt, selection: Selection, *, layer: Layer | None = None, limit: int | None = None) -> Value | Absent:
     """The rows that a selection takes, the first ones up to a limit. Raises ReadFailed, Unreadable."""
     layer = layer or at.layer
-    if at.memory is None or layer != "merged" or selection.one:
+    if at.memory is None or layer != "merged" or selection.one or selection.at is not None:
         return given(at.files(selection, layer, limit))
     answers, view = at.memory.answers, at.view
     if view.keys and selection.keys.keys() == view.keys.keys():

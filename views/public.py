@@ -21,6 +21,7 @@ from tandem.views.source.source import Source as Source
 from tandem.views.source.time_notation import Epoch as Epoch
 from tandem.views.source.time_notation import Format as Format
 from tandem.views.source.time_notation import Zone as Zone
+from tandem.views.table import Table as Table
 from tandem.views.topic_names import pattern as pattern
 from tandem.views.view import View as View
 from tandem.views.windows.registry import *

@@ -18,7 +18,7 @@ from tandem.views.source.source import Source
 from tandem.views.time_zone import time_zone
 from tandem.views.value_forms import MAPPINGS, not_a_mapping
 from tandem.views.view import BoundView, View, bind
-from tandem.views.windows import AllTime, Calendar, Hopping, Tumbling, Window
+from tandem.views.windows import AllTime, Calendar, Current, Hopping, Tumbling, Window
 from tandem.views.windows.calendar import YEARS, window_starts
 from tandem.views.windows.placement import Placement
 
@@ -74,6 +74,8 @@ def rollup(
     if not isinstance(of, View):
         shown = repr(of) if isinstance(of, str) else f"a {type(of).__name__}"
         raise DefinitionError(f"rollup: {shown} is not a View; write rollup(sales, keys=('city',)) for a view sales")
+    if isinstance(parent.window, Current):
+        raise DefinitionError("rollup: the rows of a table cannot be united, because keys that are gone have none")
     for part in MAPPINGS:
         value: Any = getattr(parent, part)
         if not isinstance(value, Mapping):

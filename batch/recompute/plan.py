@@ -14,6 +14,7 @@ from tandem.views.instant import MICROSECOND, utc_text
 from tandem.views.project.project import Project
 from tandem.views.rollup import root
 from tandem.views.source.watermark import Maxima
+from tandem.views.table import Table
 from tandem.views.view import View, bind, first_window
 
 Mode = Literal["auto", "incremental", "full"]
@@ -91,7 +92,8 @@ def steps(project: Project, state: Publication, request: RecomputeRequest) -> li
     for name in request.views:
         if (rollup := project.rollups.get(name)) is not None:
             raise BadRequest(
-                f"view {name!r} is a rollup and has no states; recompute {root(rollup).name!r}, whose states it unites"
+                f"view {name!r} is a {'table' if isinstance(rollup, Table) else 'rollup'} and has no states; recompute "
+                f"{root(rollup).name!r}, whose states it unites"
             )
         if name not in project.views:
             raise BadRequest(f"no view {name!r} is published; views: {listed(name, project.views)}")

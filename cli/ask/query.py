@@ -28,6 +28,7 @@ from tandem.views.counted import counted
 from tandem.views.exactness import MARK
 from tandem.views.instant import utc_text
 from tandem.views.start import start_sentence
+from tandem.views.table import Table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -52,6 +53,14 @@ def run(
             "--one", help="Merge everything from --from to --to into one window; both must be bounds of the view's slices."
         ),
     ] = False,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="TIME",
+            help="Of a table: the versions that were valid at this event time (ISO 8601, UTC), not the latest.",
+        ),
+    ] = None,
     last_: Annotated[
         str | None,
         typer.Option(
@@ -132,8 +141,12 @@ def run(
     drift = working_tree_drift(call, reader)
     if last_ is not None:
         between, one = last(reader.view(view), parse_span(last_), now=clock.now()), True
-    keys = parse_keys(reader.view(view), key or [])
-    answer = given(reader.answer(view, keys=keys, between=between, one=one, layer=counted, limit=None if choice.order else limit))
+    keys, valid_at = parse_keys(reader.view(view), key or []), None if at is None else parse_time(at)
+    answer = given(
+        reader.answer(
+            view, keys=keys, between=between, one=one, at=valid_at, layer=counted, limit=None if choice.order else limit
+        )
+    )
     now = clock.now()
     if asked is not None and (told := warning(settings, reader.snapshot(), asked.ends(), now=now)) is not None:
         call.say(f"tandem: {told}")
@@ -167,7 +180,9 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
     layers = {"batch": batch, "speed": f"{above} from the cut on", "merged": f"{batch} and {above} from its cut on"}
     newest = "no events counted yet" if seconds is None else f"newest event {seconds:.1f} s old"
     yield f"{'no rows; ' if isinstance(answer, Absent) else ''}{whence.whose}: {layers[whence.layer]}; {newest}"
-    if whence.rollup_of:
+    if isinstance(answer.view, Table):
+        yield f"the latest versions in {answer.view.parent.name}, at the same position"
+    elif whence.rollup_of:
         yield f"a rollup of {', of '.join(whence.rollup_of)}, at the same position"
     yield from _exactness(answer)
     if whence.watermark is not None:

@@ -19,13 +19,13 @@ from tandem.views.measures.filtered import Filtered
 from tandem.views.project.dialect_hints import hints
 from tandem.views.project.partition_key import spread
 from tandem.views.project.project import Project
-from tandem.views.rollup import ancestors
 from tandem.views.sinks.sink import Sink
 from tandem.views.source.decoder import decoder_name
 from tandem.views.source.event import event_fields
 from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.record_filter import record_filter_name
 from tandem.views.source.source import Prepare, Source, position_schema
+from tandem.views.table import origin, origin_text
 from tandem.views.view import BoundMeasure, View, bind, described
 
 
@@ -107,7 +107,7 @@ def _view(view: View) -> dict[str, Any]:
     bound = bind(view)
     return {
         "source": view.source.name,
-        **({"rollup_of": list(of)} if (of := ancestors(view)) else {}),
+        **origin(view),
         "doc": view.doc,
         "where": view.where,
         "window": str(view.window),
@@ -187,8 +187,7 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
             yield from (f"    {column}: {kind}" for column, kind in source["prepare"]["columns"].items())
     for name, view in document["views"].items():
         where = f", where {view['where']}" if view["where"] else ""
-        of = f", rollup of {view['rollup_of'][0]}" if "rollup_of" in view else f" of {view['source']}"
-        yield f"\nview {name}{of}: {view['window']}{where}, fingerprint {view['fingerprint']}"
+        yield f"\nview {name}{origin_text(view)}: {view['window']}{where}, fingerprint {view['fingerprint']}"
         if view["doc"]:
             yield f"  {view['doc']}"
         for key, what in view["keys"].items():

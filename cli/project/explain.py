@@ -34,9 +34,10 @@ from tandem.views.kernel.deduplicate import identity_columns
 from tandem.views.measures.filtered import Filtered
 from tandem.views.project.project import Project
 from tandem.views.read_columns import columns
-from tandem.views.rollup import ancestors, root
+from tandem.views.rollup import root
 from tandem.views.source.decoder import decoder_name
 from tandem.views.start import start_document, start_sentence
+from tandem.views.table import origin
 from tandem.views.view import BoundMeasure, View, answer_schema, bind, shared_columns, state_schema
 
 
@@ -88,7 +89,7 @@ def run(call: Call, view: Annotated[str, typer.Argument(help="The view's name.")
         "fingerprint": fingerprint(explained),
         "publication": None if live is None else live.number,
         "release": None if live is None else live.release,
-        **({"rollup_of": list(of)} if (of := ancestors(explained)) else {}),
+        **origin(explained),
         "logical": _logical(explained),
         "batch": None,
         "speed": None,
@@ -238,6 +239,10 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         parent, first = document["rollup_of"][0], document["rollup_of"][-1]
         yield f"a rollup of {parent}: it reads no event and stores no state; it unites the states of {first} for each answer,"
         yield f"so it stands where {first} does, and what follows of batch, speed and serving is of {first}"
+    if "table_of" in document:
+        of = document["table_of"]
+        yield f"a table: it reads no event and stores no state; it takes the latest state of each key of {of} for each answer,"
+        yield f"so it stands where {of} does, and what follows of batch, speed and serving is of {of}"
     yield "\nlogical"
     yield from (f"  {step:<10} {text}" for step, text in _steps(document["logical"]))
     if document["publication"] is None:

@@ -7,9 +7,9 @@ from tandem.cli.command.call import Call, Output
 from tandem.cli.command.drift import with_published_times
 from tandem.views.dated import starts
 from tandem.views.exactness import of_measures, span
-from tandem.views.rollup import ancestors
 from tandem.views.source.source import Source
 from tandem.views.start import start_document
+from tandem.views.table import origin, origin_text
 from tandem.views.view import View
 
 
@@ -46,7 +46,7 @@ def _view(view: View) -> dict[str, Any]:
         "window": str(view.window),
         "keep": None if view.keep is None else span(view.keep),
         **({"from": begins} if (begins := starts(view)) else {}),
-        **({"rollup_of": list(of)} if (of := ancestors(view)) else {}),
+        **origin(view),
         "measures": {name: reasons[name][0].says if name in reasons else "exact" for name in view.measures},
     }
 
@@ -60,8 +60,7 @@ def _lines(document: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for name, view in document["views"].items():
         yield ""
         keep = f", kept {view['keep']}" if view["keep"] else ""
-        of = f", rollup of {view['rollup_of'][0]}" if "rollup_of" in view else f" of {view['source']}"
-        yield f"view {name}{of}: {view['window']}{keep}"
+        yield f"view {name}{origin_text(view)}: {view['window']}{keep}"
         if view["doc"]:
             yield f"  {view['doc']}"
         if "from" in view:

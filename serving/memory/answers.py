@@ -179,6 +179,8 @@ def _touched(held: CachedView, number: int, table: pa.Table, places: Numbers | s
     if not held.layout.told_apart:
         return np.ones(table.num_rows, dtype=bool)
     hashes = held.stack[number].answers.index.hashes[places]
+    if not held.layout.timed:
+        return np.isin(hashes, np.concatenate([hashes[:0], *(layer.answers.index.hashes for layer in held.touching)]))
     starts, ends = (arrays.integers(arrays.whole(table[name])) for name in WINDOW_COLUMNS)
     ends = ends if held.layout.sessions else starts + 1
     found = np.zeros(table.num_rows, dtype=bool)

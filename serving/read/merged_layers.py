@@ -5,7 +5,8 @@ merges only new commits into its partial of each view.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 import pyarrow as pa
 
@@ -125,16 +126,17 @@ class Reader:
         keys: Mapping[str, object] | None = None,
         between: Between = ALWAYS,
         one: bool = False,
+        at: datetime | None = None,
         layer: Layer = "merged",
         limit: int | None = None,
     ) -> Outcome:
         """The answer about a view at the pinned snapshot: its rows, the certainty that there are none, or why neither.
 
         `keys` gives values by key name, None for NULL; `between` bounds window starts, `[from, to)`; with `one` that range, made
-        of the view's slices, is one window. `limit` keeps the first rows. Raises UnknownView, and BadSelection for an invalid
-        question.
+        of the view's slices, is one window; `at` gives the versions of a table that were valid then. `limit` keeps the first
+        rows. Raises UnknownView, and BadSelection for an invalid question.
         """
-        return self.select(view, lambda of: select(of, keys or {}, between, one=one), layer, limit)
+        return self.select(view, lambda of: select(of, keys or {}, between, one=one, at=at), layer, limit)
 
     def select(
         self, view: str, selected: Callable[[View], Selection], layer: Layer = "merged", limit: int | None = None
@@ -177,8 +179,12 @@ class Reader:
         if (problem := refusal(snapshot, view)) is not None:
             return Failed(problem)
         publication, tail = snapshot.publication, snapshot.of(view).tails[view.source.name]
-        after = [] if layer == "batch" else self._from_the_cut_on(view, publication, tail, selection)
-        below = [] if layer == "speed" else [self._below_the_cut(view, publication, tail, selection)]
+        # Which versions of a table were valid at a time is a question about the states of its root.
+        of, states = (view, selection) if selection.at is None else (root(view), of_root(view, selection))
+        after = [] if layer == "batch" else self._from_the_cut_on(of, publication, tail, states)
+        below = [] if layer == "speed" else [self._below_the_cut(of, publication, tail, states)]
+        if of is not view:
+            after, below = ([replace(each, states=roll(view, each.states)) for each in part] for part in (after, below))
         merged = merge(view, [*below, *after])
         provenance = provenance_of(snapshot, view, layer, merged.rejected)
         rows = _rows(view, merged.states, selection)

@@ -25,6 +25,7 @@ from tandem.views.dated import pieces
 from tandem.views.errors import TandemError, listed
 from tandem.views.instant import EPOCH
 from tandem.views.source.event import TIMESTAMP
+from tandem.views.table import VALID_FROM, Table
 from tandem.views.view import View, bind, state_schema
 from tandem.views.windows import WINDOW_COLUMNS
 
@@ -79,6 +80,7 @@ class Selection:
     | `reach` | a row is made of states that start up to this long after its window's start; of any state if None |
     | `one` | everything in the range is one window |
     | `among` | the keys that rows may have, all values of each in the view's order; any if None |
+    | `at` | of a table, the versions that were valid then; the latest if None |
     """
 
     keys: Mapping[str, pa.Scalar] = field(default_factory=dict)
@@ -87,12 +89,15 @@ class Selection:
     reach: timedelta | None = timedelta(0)
     one: bool = False
     among: "Among | None" = None
+    at: datetime | None = None
 
     def expression(self) -> pc.Expression | None:
         """The needed states, as a filter of a table of them; None if all are."""
         terms = [pc.field(name) == value if value.is_valid else pc.field(name).is_null() for name, value in self.keys.items()]
         if self.among is not None:
             terms += self.among.terms()
+        if self.at is not None:
+            terms.append(pc.field(VALID_FROM) <= python_values.scalar(self.at, TIMESTAMP))
         if self.reach is not None:
             terms += _starting(self.start, None if self.end is None else _later(self.end, self.reach))
         return reduce(and_, terms) if terms else None
@@ -109,16 +114,21 @@ class Selection:
         return found if self.among is None else self.among.rows(found)
 
 
-def select(view: View, keys: Mapping[str, object], between: Between, *, one: bool = False) -> Selection:
+def select(
+    view: View, keys: Mapping[str, object], between: Between, *, one: bool = False, at: datetime | None = None
+) -> Selection:
     """The selection from Python values, each converted to its key's type.
 
     Raises BadSelection for a key that the view does not have, a value its type cannot hold, a range on a view without windows, a
-    range that ends before it starts, or one window of a range that is not made of the view's slices.
+    range that ends before it starts, one window of a range that is not made of the view's slices, or a time `at` for a view that
+    is not a table.
     """
     start, end = between
     if (start, end) != (None, None) and not bind(view).placement.timing.bounded:
         raise BadSelection(f"view {view.name!r} is of all time, so it has no windows to choose from")
-    for bound in (start, end):
+    if at is not None and not isinstance(view, Table):
+        raise BadSelection(f"view {view.name!r} is not a table, so it has no versions of which one is valid at a time")
+    for bound in (start, end, at):
         if bound is not None and not isinstance(bound, datetime):
             raise BadSelection(f"invalid time {bound!r}; expected a datetime with a zone")
         if bound is not None and bound.tzinfo is None:
@@ -129,7 +139,7 @@ def select(view: View, keys: Mapping[str, object], between: Between, *, one: boo
         _check_one(view, start, end)
     placement = bind(view).placement
     reach = timedelta(0) if one else placement.timing.reach if placement.independent else None
-    return Selection({name: _scalar(view, name, value) for name, value in keys.items()}, start, end, reach, one)
+    return Selection({name: _scalar(view, name, value) for name, value in keys.items()}, start, end, reach, one, at=at)
 
 
 def of_root(view: View, selection: Selection) -> Selection:

@@ -37,7 +37,7 @@ SKETCHES = frozenset({"hll", "kll", "theta"})
 
 
 @dataclass(frozen=True)
-class Table:
+class ViewTable:
     """A view as a table, with its provenance; `of` identifies what it was built from, which never changes."""
 
     of: tuple[CachedView | Snapshot, int | None] = field(repr=False)
@@ -82,7 +82,7 @@ class MergedViews:
     """
 
     store: Store
-    _tables: dict[str, Table] = field(default_factory=dict, init=False, repr=False)
+    _tables: dict[str, ViewTable] = field(default_factory=dict, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
     def refresh(self) -> None:
@@ -93,7 +93,7 @@ class MergedViews:
         """The published views by name. Raises ReadFailed."""
         return self.store.pinned().project.every_view
 
-    def tables(self, names: Sequence[str]) -> tuple[dict[str, Table], Snapshot]:
+    def tables(self, names: Sequence[str]) -> tuple[dict[str, ViewTable], Snapshot]:
         """Views as tables, and the one snapshot at which they are. Raises Refused."""
         try:
             return self._at_one_snapshot(names)
@@ -109,7 +109,7 @@ class MergedViews:
         except (ReadFailed, Unreadable, UnknownView) as error:
             raise StatementRefused(str(error), "failed") from error
 
-    def _at_one_snapshot(self, names: Sequence[str]) -> tuple[dict[str, Table], Snapshot]:
+    def _at_one_snapshot(self, names: Sequence[str]) -> tuple[dict[str, ViewTable], Snapshot]:
         pinned = self.store.pinned()
         with self._lock:
             for name in names:
@@ -119,7 +119,7 @@ class MergedViews:
             self._tables = kept | known
         return known, pinned.snapshot
 
-    def _known(self, pinned: Pinned, name: str) -> Table | None:
+    def _known(self, pinned: Pinned, name: str) -> ViewTable | None:
         """The cached table of a view, if the snapshot's answers are the same."""
         made, memory = self._tables.get(name), pinned.views.get(name)
         if made is None:
@@ -130,19 +130,19 @@ class MergedViews:
             return None
         return replace(made, provenance=memory.provenance)
 
-    def _made(self, pinned: Pinned, view: View) -> Table:
+    def _made(self, pinned: Pinned, view: View) -> ViewTable:
         memory = self.store.in_memory(pinned, view)
         if memory is not None:
             answers = memory.answers
             rows = answers.with_states(state_names(view))
-            return Table((answers.held, answers.watermark), share(as_table(view, rows)), memory.provenance)
+            return ViewTable((answers.held, answers.watermark), share(as_table(view, rows)), memory.provenance)
         found = self.store.arranged_from_files(pinned, view)
         if isinstance(found, Failed):
             raise StatementRefused(found.reason, "failed")
         rows = present_arranged(view, found.states, found.provenance.watermark)
         for name, column in state_names(view).items():
             rows = rows.append_column(name, found.states[column])
-        return Table((pinned.snapshot, None), share(as_table(view, rows)), found.provenance)
+        return ViewTable((pinned.snapshot, None), share(as_table(view, rows)), found.provenance)
 
 
 def ask(sandbox: Sandbox, views: MergedViews, statement: str, *, readable: Collection[str] | None = None) -> MergedRows:

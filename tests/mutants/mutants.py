@@ -46,6 +46,48 @@ def product() -> Mapping[str, str]:
 
 MUTANTS = (
     Mutant(
+        "table-last-in-the-log",
+        "a late version takes the place of a newer one",
+        'in (numbers if self.order == "time" else [*numbers[1:], numbers[0]])}',
+        "in [*numbers[1:], numbers[0]]}",
+        "test_a_table_at_any_cut_and_time_is_the_models",
+    ),
+    Mutant(
+        "table-gone-stays",
+        "a key that is gone keeps its row",
+        "gone IS NOT TRUE",
+        "gone IS NOT NULL OR TRUE",
+        "test_a_table_at_any_cut_and_time_is_the_models",
+    ),
+    Mutant(
+        "table-null-is-skipped",
+        "a version without a value has the value of the version before",
+        'fold=f"max({packed})", merge="max({0})")',
+        'fold=f"max({packed}) FILTER ({{0}} IS NOT NULL)", merge="max({0})")',
+        "test_a_table_at_any_cut_and_time_is_the_models",
+    ),
+    Mutant(
+        "table-before-the-time",
+        "a version is not valid at the instant at which it begins",
+        "pc.field(VALID_FROM) <= python_values",
+        "pc.field(VALID_FROM) < python_values",
+        "test_every_way_of_asking_has_the_versions_of_a_time",
+    ),
+    Mutant(
+        "table-of-the-latest",
+        "a table at a time is taken from the latest versions, so keys that have newer ones lack a row",
+        "(view, selection) if selection.at is None else (root(view), of_root(view, selection))",
+        "(view, replace(selection, at=None))",
+        "test_every_way_of_asking_has_the_versions_of_a_time",
+    ),
+    Mutant(
+        "table-at-another-time",
+        "an answer over HTTP at one time is given for another",
+        "(asked.start, asked.end) if asked.at is None else (asked.start, asked.end, asked.at),",
+        "(asked.start, asked.end),",
+        "test_every_way_of_asking_has_the_versions_of_a_time",
+    ),
+    Mutant(
         "funnel-time-from-the-step-before",
         "an attempt's time runs from the step before, so slow users count for the last step",
         "        start = np.maximum.accumulate(np.where(reached, before, -1))\n",

@@ -33,8 +33,8 @@ from typing import Annotated
 
 from tandem import (
     Event, Scale, Source, View, all_time, approx_count_distinct, approx_quantiles, bool_or, calendar, collect_set, count,
-    count_window, first, funnel, hopping, max_by, maximum, mean, minimum, rollup, session, theta_sketch, total, tumbling,
-    variance,
+    count_window, first, funnel, hopping, max_by, maximum, mean, minimum, rollup, session, Table, theta_sketch, total,
+    tumbling, variance,
 )
 
 
@@ -92,8 +92,9 @@ SOURCES = (hits,)
 daily = rollup(hourly, window=calendar("day", zone="Europe/Berlin"))
 halves = rollup(hops, keys=("ok",), window=hopping(timedelta(hours=1), every=timedelta(minutes=30)))
 overall = rollup(daily, keys=(), window=all_time(), measures=("n", "price", "mean", "pages"))
+newest = Table(hits, key={"page": "page"}, gone="ok", fields={"price": "price", "moment": "moment", "ok": "ok"})
 
-VIEWS = (hourly, hops, visits, days, ever, threes, daily, halves, overall)
+VIEWS = (hourly, hops, visits, days, ever, threes, daily, halves, overall, newest)
 """
 IN_ORDER = ("threes",)
 PAGES = ("/a", "", 'q"u,o\r\nte', "it's", "é☃\u2028", " =1+1", "%2F&=+\\", "NULL", "null", None)
@@ -134,6 +135,7 @@ class Question:
             "ok": (True, False, None),
             "price": [Decimal(price) for price in PRICES],
             "size": range(-1, 5),
+            "valid_from": [NOON + timedelta(minutes=minute) for minute in range(-30, 150)],
         }
         some = dice.choice((0.0, 0.5, 1.0))
         keys = {name: dice.choice(values[name]) for name in view.keys if dice.random() < some}

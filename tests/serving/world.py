@@ -160,13 +160,16 @@ class World:
     appended: datetime = APPENDED
     """When the log received the first record of each partition; the others came a second apart."""
 
+    source: str = SOURCE
+    """The name of the source that has the log."""
+
     def __post_init__(self) -> None:
         (self.folder / "tandem.toml").touch()
         (self.folder / "definitions.py").write_text(self.definitions)
         self.project = project.load(self.folder)
         self.tables = Tables.of(Settings(state=str(self.state)))
         self.live = adoption.live(self.tables, lambda: self.project, by="test", at=NOON)
-        self.writer = Writer.claim(self.tables, 1, SOURCE, by="test", at=NOON)
+        self.writer = Writer.claim(self.tables, 1, self.source, by="test", at=NOON)
         self._version = 0
         self.maxima: Maxima = {}
         self.watermark: int | None = None
@@ -190,7 +193,7 @@ class World:
         start, end = self.writer.end, self.end if to is None else to
         folded = self.fold(start, end, self.watermark)
         self.maxima = watermark.newest([self.maxima, folded.maxima])
-        reached = watermark.watermark(self.maxima, self.project.sources[SOURCE].idle)
+        reached = watermark.watermark(self.maxima, self.project.sources[self.source].idle)
         self.watermark = watermark.later(self.watermark, reached)
         commit = Commit(start, end, self.writer.epoch, "fold", at=NOON, by="test", watermark=self.watermark, **vars(folded))
         self.writer.append(commit)
@@ -198,7 +201,7 @@ class World:
 
     def fold(self, start: Position, end: Position, reached: int | None = None) -> Folded:
         """What the kernel makes of `[start, end)`, by view fingerprint; `reached` is the watermark at its start."""
-        source = self.project.sources[SOURCE]
+        source = self.project.sources[self.source]
         decoded = decode(source, self.records(start, end))
         prepared = prepare(source, decoded.events, tuple(dict.fromkeys(topic for topic, _ in self.places)))
         partials = {
@@ -241,11 +244,11 @@ class World:
             labels = labels_below(
                 self.tables,
                 parent,
-                SOURCE,
+                self.source,
                 cut,
                 views={name: view.fingerprint for name, view in parent.views.items()},
                 maxima=folded.maxima,
-                idle=self.project.sources[SOURCE].idle,
+                idle=self.project.sources[self.source].idle,
             )
             return Publication(
                 0,
@@ -254,13 +257,13 @@ class World:
                 "test",
                 "recompute",
                 parent.release,
-                {SOURCE: cut},
+                {self.source: cut},
                 {name: BatchView(view.fingerprint, (parts[name],)) for name, view in parent.views.items()},
-                counts={SOURCE: folded.counts},
+                counts={self.source: folded.counts},
                 rejected={name: dict(folded.rejected.get(view.fingerprint, {})) for name, view in parent.views.items()},
-                newest={SOURCE: folded.newest} if folded.newest else {},
-                maxima={SOURCE: folded.maxima},
-                watermarks={} if labels.watermark is None else {SOURCE: labels.watermark},
+                newest={self.source: folded.newest} if folded.newest else {},
+                maxima={self.source: folded.maxima},
+                watermarks={} if labels.watermark is None else {self.source: labels.watermark},
                 after_final=labels.after_final,
             )
 
@@ -268,16 +271,16 @@ class World:
 
     def file_in_archive(self, start: Position = LOG_START) -> None:
         """What an archive run leaves behind for all of the log from where the run before it ended."""
-        source = self.project.sources[SOURCE]
+        source = self.project.sources[self.source]
         decoder = decoder_fingerprint(source)
-        ledger = ArchiveLedger(self.tables, SOURCE)
+        ledger = ArchiveLedger(self.tables, self.source)
         run = ledger.intend(start=start, end=self.end, by="test", at=NOON)
         filed = self.records(start, self.end)
         decoded = decode(source, filed)
         written = CommitProperties(app_transactions=[Transaction(APP_ID, run.number)])
-        write_deltalake(self.tables.archive(SOURCE), filed, mode="append", commit_properties=written)
-        write_deltalake(self.tables.events(SOURCE, decoder), decoded.events, mode="append", commit_properties=written)
-        write_deltalake(self.tables.quarantine(SOURCE, decoder), decoded.rejects, mode="append", commit_properties=written)
+        write_deltalake(self.tables.archive(self.source), filed, mode="append", commit_properties=written)
+        write_deltalake(self.tables.events(self.source, decoder), decoded.events, mode="append", commit_properties=written)
+        write_deltalake(self.tables.quarantine(self.source, decoder), decoded.rejects, mode="append", commit_properties=written)
         reasons = decoded.rejects["reason"].to_pylist()
         counts = Counts(events=decoded.events.num_rows, quarantined={reason: reasons.count(reason) for reason in set(reasons)})
         ledger.check(run.number, at=NOON)
@@ -327,7 +330,7 @@ class World:
 
         live = Publications(self.tables).latest()
         assert live is not None
-        return self.writer.compact(merged, live=live.cut(SOURCE), at=NOON, fanout=fanout)
+        return self.writer.compact(merged, live=live.cut(self.source), at=NOON, fanout=fanout)
 
 
 def position(*offsets: int) -> Position:

@@ -6,6 +6,7 @@ windows and measures are Python functions.
 
     Chain       one source: the log by partition, the cut, and the positions at which micro-batches end
     ViewModel   filter, keys, slices of event time, measures: folds events into groups
+    TableModel  the latest record of each key, at any time
     RollupModel fewer keys and longer windows over the groups of another model; it is never given an event
     Row         a row of an answer, with what labels it
 """
@@ -135,6 +136,42 @@ class RollupModel:
 
 
 Model = ViewModel | RollupModel
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """A table: of the records of each key the last one by `order`, unless it is `gone`."""
+
+    key: Callable[[Record], Hashable]
+    order: Callable[[Record], Any]
+    gone: Callable[[Record], bool] = lambda record: False
+    time: Callable[[Record], datetime] = lambda record: record["at"]
+
+    def rows(self, records: Iterable[Record], at: datetime | None = None) -> dict[Hashable, Record]:
+        """The last record by key, of those up to the time `at` if there is one."""
+        latest: dict[Hashable, Record] = {}
+        for record in sorted(records, key=self.order):
+            if at is None or self.time(record) <= at:
+                latest[self.key(record)] = record
+        return {key: record for key, record in latest.items() if not self.gone(record)}
+
+    def hard_cases(self, chain: Chain) -> Iterator[str]:
+        """Which hard cases a chain is: a late version, two of one time, a key that is gone, or that was gone and is back."""
+        below, *after = chain.counted()
+        every = [*below, *(record for batch in after for record in batch)]
+        for key in {self.key(record) for record in every}:
+            versions = [record for record in sorted(every, key=self.order) if self.key(record) == key]
+            times = [self.time(record) for record in versions]
+            if len(set(times)) < len(times):
+                yield "two of one time"
+            gone = [self.gone(record) for record in versions]
+            if gone[-1]:
+                yield "gone"
+            if any(gone[:-1]) and not gone[-1]:
+                yield "gone and back"
+            old = [self.time(record) for record in below if self.key(record) == key]
+            if old and any(self.time(record) < max(old) for batch in after for record in batch if self.key(record) == key):
+                yield "late below the cut"
 
 
 @dataclass(frozen=True)

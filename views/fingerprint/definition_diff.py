@@ -25,6 +25,7 @@ from tandem.views.fingerprint.unread_fields import unread_fields
 from tandem.views.project.project import Project
 from tandem.views.rollup import Rollup
 from tandem.views.source.source import Source
+from tandem.views.table import Table
 from tandem.views.view import View
 
 Kind = Literal["none", "additive", "breaking", "source"]
@@ -199,11 +200,11 @@ def _rollup(name: str, before: View | None, after: View | None) -> ViewChanges:
     """The change of a rollup, for which nothing is computed: its states are those of its root."""
     if not isinstance(after, Rollup):
         return ViewChanges(name, *_come_or_gone("rollup", came=False))
-    of = f"view {after.parent.name!r}"
+    what = f"{'table' if isinstance(after, Table) else 'rollup'} of view {after.parent.name!r}"
     if before is None:
-        return ViewChanges(name, "added", (DefinitionChange(f"new rollup of {of}", "additive"),))
+        return ViewChanges(name, "added", (DefinitionChange(f"new {what}", "additive"),))
     if not isinstance(before, Rollup):
-        return ViewChanges(name, "changed", (DefinitionChange(f"was a view of events, and is a rollup of {of}", "breaking"),))
+        return ViewChanges(name, "changed", (DefinitionChange(f"was a view of events, and is a {what}", "breaking"),))
 
     def kind(each: Difference) -> Kind:
         parents = before.parent, after.parent

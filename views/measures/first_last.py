@@ -20,10 +20,14 @@ from tandem.views.source.value_types import ValueType, answer_field
 from tandem.views.sql.engine import quoted
 
 End = Literal["min", "max"]
+Order = Literal["time", "log"]
 
 _MOST: Final = 1_000
 _SORT: Final[dict[End, str]] = {"min": "list_sort", "max": "list_reverse_sort"}
 _VALUE: Final = "value"
+GONE: Final = "gone"
+"""The part of a state of NewestVersion that says whether the event is gone."""
+
 _BY: Final = "by"
 _PLACE: Final = ("time", "generation", "partition", "offset")
 
@@ -115,6 +119,42 @@ class Several:
             merge=f"{sort}(flatten(list({{0}}) FILTER ({{0}} IS NOT NULL)))[1:{self.k}]",
         )
         return Aggregate((state,), answer, "list", lambda columns: _present(columns, answer))
+
+
+@dataclass(frozen=True)
+class NewestVersion:
+    """The value of the latest event, NULL too: a field of a table's rows. Each state says whether its event is `gone`.
+
+    With the order "log" the latest event is that with the greatest place, whatever its time.
+    """
+
+    facts: ClassVar = One.facts
+
+    expression: str
+    gone: str | None = None
+    order: Order = "time"
+
+    def __str__(self) -> str:
+        return call("newest", self.expression)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The expression, the event's time and place, and whether the event is gone."""
+        return (self.expression, EVENT_TIME, *LOG_ORDER, *(() if self.gone is None else (self.gone,)))
+
+    def bind(self, types: Sequence[ValueType]) -> Aggregate:
+        """Exact, of the expression's type. Raises DefinitionError if `gone` is not a condition."""
+        value, numbers = types[0], list(enumerate(_PLACE, 1))
+        if self.gone is not None and types[-1].kind != "boolean":
+            raise DefinitionError(f"gone: {self.gone!r} is of type {types[-1].sql}; a condition is BOOLEAN")
+        places = {name: number for number, name in (numbers if self.order == "time" else [*numbers[1:], numbers[0]])}
+        fields = [(name, types[number].arrow) for name, number in places.items()]
+        if self.gone is not None:
+            places |= {GONE: len(types) - 1}
+            fields.append((GONE, pa.bool_()))
+        packed = _packed(places | {_VALUE: 0})
+        state = State("max", pa.struct([*fields, (_VALUE, value.arrow)]), fold=f"max({packed})", merge="max({0})")
+        return Aggregate((state,), value.arrow, value.kind, lambda columns: columns[0].flatten()[-1])
 
 
 def first(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL

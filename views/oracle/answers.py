@@ -11,13 +11,15 @@ import pyarrow as pa
 
 from tandem.views.dated import DatedView, newest_definition
 from tandem.views.measures.derived import Derived, derived_term
+from tandem.views.measures.first_last import NewestVersion
 from tandem.views.oracle.counted_events import CountedRow, Rejections, counted_rows, event_times, with_numbers
-from tandem.views.oracle.measures import MeasureInputs, meaning
+from tandem.views.oracle.measures import MeasureInputs, meaning, newest
 from tandem.views.oracle.terms import derived_values
 from tandem.views.oracle.windows import leaves_calendar, starts, windows
 from tandem.views.rollup import root
 from tandem.views.sql.expressions import Reason
 from tandem.views.view import View, bind
+from tandem.views.windows import Current
 
 Group = tuple[Any, ...]
 """The values of an answer's keys and then of what tells its window from others, as `group_columns` (views/view.py) names them."""
@@ -92,6 +94,11 @@ def _group(view: View, events: pa.Table) -> tuple[dict[Group, list[CountedRow]],
         else:
             keys[tuple(row.key[place] for place in places)].append(row)
     groups = {(*key, *bounds): held for key, of_key in keys.items() for bounds, held in windows(view.window, of_key)}
+    if isinstance(view.window, Current):
+        name = view.window.column
+        measure = view.measures[name]
+        assert isinstance(measure, NewestVersion)  # the states of a table have no others
+        groups = {group: of for group, of in groups.items() if newest(seen(of, name), measure).inputs[-1] is not True}
     return groups, rejected
 
 

@@ -17,7 +17,7 @@ from tandem.views.measures.count import Count
 from tandem.views.measures.distinct_values import CollectSet, CountDistinct
 from tandem.views.measures.extremes import Extreme
 from tandem.views.measures.filtered import Filtered
-from tandem.views.measures.first_last import One, Several
+from tandem.views.measures.first_last import NewestVersion, One, Several
 from tandem.views.measures.funnel import Funnel
 from tandem.views.measures.histogram import Histogram
 from tandem.views.measures.mean import Mean
@@ -83,6 +83,8 @@ def meaning(measure: Measure, *, indexed: bool = False) -> OracleMeaning | None:
             return OracleMeaning(lambda seen: _size(_set(_values(seen), measure.limit)))
         case One():
             return OracleMeaning(lambda seen: next((one.inputs[0] for one in _ordered(seen, measure.end, by=None)), None))
+        case NewestVersion():
+            return OracleMeaning(lambda events: newest(events, measure).inputs[0])
         case Several():
             return OracleMeaning(lambda seen: _several(seen, measure))
         case Funnel():
@@ -166,6 +168,16 @@ def _ordered(seen: Sequence[MeasureInputs], end: str, *, by: int | None) -> list
 
     held = [one for one in seen if one.inputs[by or 0] is not None]
     return sorted(held, key=place, reverse=end == "max")
+
+
+def newest(events: Sequence[MeasureInputs], measure: NewestVersion) -> MeasureInputs:
+    """The latest of some rows, at least one, as a table orders them."""
+
+    def place(event: MeasureInputs) -> tuple[Any, ...]:
+        where = (event.row.generation, *event.row.place[1:])
+        return (event.row.at, *where) if measure.order == "time" else where
+
+    return max(events, key=place)
 
 
 def _several(seen: Sequence[MeasureInputs], measure: Several) -> list[Any]:

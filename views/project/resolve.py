@@ -17,6 +17,7 @@ from tandem.views.rollup import Rollup
 from tandem.views.sinks.sink import Sink
 from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.source import Source
+from tandem.views.table import VERSIONS, Table
 from tandem.views.value_forms import MAPPINGS, display_text, not_a_mapping
 from tandem.views.view import View, bind
 
@@ -57,9 +58,9 @@ def named_definitions(
             prepared_schema(source)
             bind_key(source)
 
-    views = _of_modules(modules, "VIEWS", View, loader)
+    views, named_so = _with_versions(_of_modules(modules, "VIEWS", View, loader), variables)
     built = []
-    for view, name in zip(views, _names(views, variables, place, "view"), strict=True):
+    for view, name in zip(views, _names(views, named_so, place, "view"), strict=True):
         _check_parts(view, f"{place(view)}: view {name!r}")
         if id(view.source) not in named:
             have = listed(variables.get(id(view.source), ""), [source.name for source in named.values()])
@@ -79,6 +80,20 @@ def named_definitions(
         if (other := sinks.setdefault(sink.to, sink)) is not sink:
             raise DefinitionError(f"{where}: {sink.to} is the target of sink {other.name!r}; give each sink its own")
     return list(named.values()), built, list(sinks.values()), alerts
+
+
+def _with_versions(views: Sequence[View], variables: dict[int, str]) -> tuple[list[View], dict[int, str]]:
+    """The views, before each table the view of its versions, and the names: that of versions is the table's with `_versions`."""
+    every: dict[int, View] = {}
+    names = dict(variables)
+    for view in views:
+        if isinstance(view, Table):
+            name = view.name or variables.get(id(view), "")
+            names[id(view.parent)] = f"{name}{VERSIONS}" if isinstance(name, str) and name else ""
+            variables.setdefault(id(view.parent), variables.get(id(view), "VIEWS"))
+            every[id(view.parent)] = view.parent
+        every[id(view)] = view
+    return [*every.values()], names
 
 
 def _over_parents(view: View, views: Mapping[int, View]) -> View:

@@ -10,6 +10,7 @@ from tandem.views.windows.in_order import Delta as Delta
 from tandem.views.windows.in_order import Punctuation as Punctuation
 from tandem.views.windows.in_order import SlidingCountWindow as SlidingCountWindow
 from tandem.views.windows.in_time import AllTime as AllTime
+from tandem.views.windows.in_time import Current as Current
 from tandem.views.windows.in_time import Hopping as Hopping
 from tandem.views.windows.in_time import Tumbling as Tumbling
 from tandem.views.windows.placement import WINDOW_COLUMNS as WINDOW_COLUMNS

@@ -1,7 +1,7 @@
 """Windows of fixed length in event time, aligned to 1970: tumbling, hopping, and one for all time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from math import gcd
@@ -12,6 +12,7 @@ from tandem.views.errors import DefinitionError
 from tandem.views.instant import FIRST, LAST, MICROSECOND, microseconds, nearest_time
 from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType
+from tandem.views.sql.engine import quoted
 from tandem.views.windows.placement import (
     BOUNDS,
     WINDOW_COLUMNS,
@@ -114,6 +115,26 @@ class AllTime:
         """All events are one window."""
         nothing = dict.fromkeys(WINDOW_COLUMNS, "CAST(NULL AS TIMESTAMPTZ)")
         return Placement(Steps(Step({}, finish=nothing), same(BOUNDS)), timing=Timing(bounded=False))
+
+
+@dataclass(frozen=True)
+class Current(AllTime):
+    """The window of all time, whose answers leave out the keys that are gone, by the part `gone` of the states in a column.
+
+    The states stay, because another layer may have earlier versions of the key.
+    """
+
+    column: str
+
+    def bind(self, source: Source, types: Sequence[ValueType]) -> Placement:
+        """All events are one window, and rows that are gone are left out when the answer is made."""
+        placement = super().bind(source, types)
+        there = f"{quoted(self.column)}.gone IS NOT TRUE"
+
+        def layer(rows: str, within: str) -> str:  # noqa: ARG001  each row decides for itself
+            return f"(SELECT * FROM {rows} WHERE {there})"
+
+        return replace(placement, steps=replace(placement.steps, arrange=replace(same(BOUNDS), layer=layer)))
 
 
 def tumbling(*, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> Tumbling:

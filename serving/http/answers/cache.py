@@ -62,14 +62,19 @@ class Question:
         asked = self.selection
         keys = {name: value.as_py() for name, value in asked.keys.items()}
         return digest_of(
-            self.view.name, keys, (asked.start, asked.end), layer=self.layer, publication=self.publication, order=self.order
+            self.view.name,
+            keys,
+            (asked.start, asked.end) if asked.at is None else (asked.start, asked.end, asked.at),
+            layer=self.layer,
+            publication=self.publication,
+            order=self.order,
         )
 
 
 def digest_of(
     view: str,
     keys: Mapping[str, Any],
-    between: tuple[datetime | None, datetime | None],
+    between: tuple[datetime | None, ...],
     *,
     layer: Layer = "merged",
     publication: int | None = None,

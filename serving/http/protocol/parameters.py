@@ -40,6 +40,10 @@ Publication = Annotated[
     int | None, Query(ge=1, lt=2**31, description="Answer from the batch views of this publication, if it is retained.")
 ]
 AsOf = Annotated[str | None, Query(description="Answer from the batch views of the publication that was live at this time.")]
+At = Annotated[
+    str | None,
+    Query(description="Of a table: the versions that were valid at this event time (ISO 8601), in place of the latest ones."),
+]
 LayerName = Annotated[
     Layer | None,
     Query(
@@ -156,6 +160,7 @@ class _Parameters(BaseModel):
     measures: Measures = None
     publication: Publication = None
     as_of: AsOf = None
+    at: At = None
     layer: LayerName = None
     min_position: MinPosition = None
     max_age: MaxAge = None

@@ -16,7 +16,16 @@ from tandem.serving.http.models.rows import LookupDocument
 from tandem.serving.http.protocol.parameters import RowParameters, RowsParameters
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.read.provenance import Layer
-from tandem.serving.read.selection import BadSelection, Between, measures_of, parse_between, parse_keys, parse_window, select
+from tandem.serving.read.selection import (
+    BadSelection,
+    Between,
+    measures_of,
+    parse_between,
+    parse_keys,
+    parse_time,
+    parse_window,
+    select,
+)
 from tandem.serving.read.window_zone import clocks, zone_name
 from tandem.views.errors import listed
 from tandem.views.view import View, answer_schema, state_schema
@@ -27,10 +36,11 @@ def question_of(
 ) -> Question:
     """The question that a request asks about a view that the principal may read. Raises as `row_question`."""
     layer = parameters.layer or ("merged" if publication is None else "batch")
+    at = None if parameters.at is None else parse_time(parameters.at)
     if isinstance(parameters, RowParameters):
-        return row_question(view, principal, parameters.keys, parameters.window, layer=layer, publication=publication)
+        return row_question(view, principal, parameters.keys, parameters.window, at=at, layer=layer, publication=publication)
     keys, between = parse_keys(view, parameters.keys), _between(view, parameters.start, parameters.to)
-    selection = select(view, restricted(view, principal, keys), between)
+    selection = select(view, restricted(view, principal, keys), between, at=at)
     return Question(view, selection, layer, publication, parse_order(view, parameters.order))
 
 
@@ -40,6 +50,7 @@ def row_question(
     keys: Sequence[str],
     window: str | None,
     *,
+    at: datetime | None = None,
     layer: Layer = "merged",
     publication: int | None = None,
 ) -> Question:
@@ -52,7 +63,7 @@ def row_question(
     values = restricted(view, principal, named)
     if missing := [name for name in view.keys if name not in named]:
         raise BadSelection(f"one row of view {view.name!r} needs all of its keys; missing: {', '.join(missing)}")
-    return Question(view, select(view, values, parse_window(view, window)), layer, publication)
+    return Question(view, select(view, values, parse_window(view, window), at=at), layer, publication)
 
 
 class OneRow(NamedTuple):

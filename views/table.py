@@ -1,0 +1,144 @@
+"""A table: the latest version of each key of a source, whose events are the versions.
+
+It is two views. `NAME_versions` has a row for each key and event time, and is folded, stored and recomputed as every view is.
+The table itself reads no event and stores no state: it unites the states of the versions of each key, as a rollup does, and
+leaves out keys whose latest version is gone. A question may name a time: then only versions up to that time are united.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, get_args
+
+from tandem.views.errors import DefinitionError
+from tandem.views.measures.first_last import GONE, NewestVersion, Order
+from tandem.views.rollup import Rollup, ancestors
+from tandem.views.source.event import event_fields
+from tandem.views.source.prepare import prepared_schema
+from tandem.views.source.source import Source
+from tandem.views.sql.engine import quoted
+from tandem.views.sql.expressions import bind_expression
+from tandem.views.value_forms import display_text
+from tandem.views.view import View
+from tandem.views.windows.in_time import AllTime, Current
+
+VALID_FROM: Final = "valid_from"
+"""The key of versions that is their event time."""
+
+VERSIONS: Final = "_versions"
+"""What follows a table's name in the name of the view of its versions."""
+
+_PARAMETERS: Final = ("source", "key", "gone", "fields", "where", "order", "name", "doc", "docs", "units")
+_COPIED: Final = "parent"
+"""The parameter that only a copy of a table has (dataclasses.replace)."""
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Table(Rollup):
+    """The latest version of each key: `price_of = Table(prices, key={"sku": "sku"}, gone="deleted")`.
+
+    `parent` is the view of its versions.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        key: Mapping[str, str] | None = None,
+        gone: str | None = None,
+        fields: Mapping[str, str] | None = None,
+        order: Order = "time",
+        **parts: Any,
+    ) -> None:
+        """Make a table of a source's events.
+
+        * `key`: expressions by name; the events with equal values are the versions of a key. NULL is a value like any other.
+        * `gone`: a condition; a key whose latest version meets it has no row.
+        * `fields`: expressions by name, the columns of a row; all fields of the event unless given, but those that `key` has.
+        * `order`: which version is the latest. "time": that of the greatest event time, of equal ones the last in the log.
+          "log": the last in the log, as change data capture needs.
+        * `where`, `name`, `doc`, `docs`, `units`: as of a View.
+
+        Raises DefinitionError for a parameter that no table can have.
+        """
+        if _COPIED in parts:
+            super().__init__(source=source, **parts)
+            return
+        for name in parts:
+            if name not in _PARAMETERS:
+                raise DefinitionError(f"Table: unknown parameter {name!r}; parameters: {', '.join(_PARAMETERS)}")
+        columns = _columns(source, key, fields)
+        versions = _versions(source, key or {}, columns, NewestVersion("", gone, order), parts)
+        super().__init__(
+            source=source,
+            keys=dict(key or {}),
+            measures={name: versions.measures[name] for name in columns},
+            window=AllTime() if gone is None else Current(next(iter(columns))),
+            parent=versions,
+            **parts,
+        )
+
+
+def origin(view: View) -> dict[str, Any]:
+    """Of a table `table_of`, the view of its versions; of a rollup `rollup_of`, its parents; of other views nothing."""
+    if isinstance(view, Table):
+        return {"table_of": view.parent.name}
+    return {"rollup_of": list(parents)} if (parents := ancestors(view)) else {}
+
+
+def origin_text(view: Mapping[str, Any]) -> str:
+    """After the name of a view that has these and its `source`: what it is made of."""
+    if "table_of" in view:
+        return f", table of {view['table_of']}"
+    return f", rollup of {view['rollup_of'][0]}" if "rollup_of" in view else f" of {view['source']}"
+
+
+def _columns(source: Any, key: Any, fields: Any) -> dict[str, str]:
+    """The expressions of the columns of a table's rows, besides the key. Raises DefinitionError."""
+    if not isinstance(source, Source):
+        raise DefinitionError(f"Table: {display_text(source)} is not a Source; write Table(prices, key={{'sku': 'sku'}})")
+    if source.prepare is not None:
+        raise DefinitionError(
+            f"Table: the rows that {source.prepare.__name__} makes of one event are in no order, so none of them is the latest; "
+            "take a source without prepare"
+        )
+    for part, value in (("key", key), ("fields", fields)):
+        if not (isinstance(value, Mapping) and value) and not (part == "fields" and value is None):
+            raise DefinitionError(f"Table: {part}={value!r} is not a dict of expressions by name, such as {{'sku': 'sku'}}")
+    names = [field.name for field in event_fields(source.event) if field.name not in {*key, *key.values()}]
+    columns: dict[str, str] = {name: _field_sql(source, name) for name in names} if fields is None else dict(fields)
+    if not columns:
+        raise DefinitionError("Table: its rows have no field besides the key; name one, such as fields={'since': 'at'}")
+    for name in (*key, *columns):
+        if str(name).casefold() == VALID_FROM:
+            raise DefinitionError(f"Table: {name!r} is the name of the versions' event time; give the column another name")
+    return columns
+
+
+def _versions(
+    source: Source, key: Mapping[str, str], columns: Mapping[str, str], newest: NewestVersion, parts: Mapping[str, Any]
+) -> View:
+    """The view of the versions of a table, with the measures `newest` of the columns. Raises DefinitionError."""
+    gone: Any = newest.gone
+    if newest.order not in get_args(Order):
+        raise DefinitionError(f"Table: order={newest.order!r}; expected 'time' or 'log'")
+    if gone is not None and not isinstance(gone, str):
+        raise DefinitionError(f"Table: gone={display_text(gone)} is not a condition in a text, such as 'deleted'")
+    expressions = columns if gone is None or GONE in {**key, **columns} else {**columns, GONE: gone}
+    named = {**key, **expressions}
+    return View(
+        source=source,
+        keys={**key, VALID_FROM: _field_sql(source, source.time_column)},
+        measures={name: replace(newest, expression=text) for name, text in expressions.items()},
+        where=parts.get("where"),
+        docs={name: text for name, text in (parts.get("docs") or {}).items() if name in named},
+        units={name: text for name, text in (parts.get("units") or {}).items() if name in named},
+    )
+
+
+def _field_sql(source: Source, field: str) -> str:
+    """The expression that is a field: its name, in quotes where SQL has another meaning for it."""
+    try:
+        bound = bind_expression(field, prepared_schema(source), source.event.__name__)
+    except DefinitionError:
+        return quoted(field)
+    return field if bound.column == field else quoted(field)
