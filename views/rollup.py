@@ -11,12 +11,17 @@ from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.instant import MICROSECOND, time_of
 from tandem.views.source.source import Source
+from tandem.views.source.value_types import ValueType
+from tandem.views.sql.engine import quoted
+from tandem.views.sql.expressions import bind_expression
+from tandem.views.sql.syntax import with_columns
 from tandem.views.time_zone import time_zone
-from tandem.views.value_forms import MAPPINGS, not_a_mapping
+from tandem.views.value_forms import MAPPINGS, not_a_mapping, not_a_text
 from tandem.views.view import BoundView, View, bind
 from tandem.views.windows import AllTime, Calendar, Current, Hopping, Tumbling, Window
 from tandem.views.windows.calendar import YEARS, window_starts
@@ -25,6 +30,8 @@ from tandem.views.windows.placement import Placement
 _LONGER: Final = {"day": ("day", "week", "month"), "week": ("week",), "month": ("month",)}
 """The units whose windows are made of windows of a unit, on the same clocks."""
 
+_COMPUTED: Final = ("boolean", "decimal", "integer", "text")
+"""The kinds of an expression over keys: a key can have each of their values."""
 
 _OFFSET: Final = len("2026-11-01T00:00:00")
 """Where the offset begins in a time of ISO 8601."""
@@ -32,15 +39,21 @@ _OFFSET: Final = len("2026-11-01T00:00:00")
 
 @dataclass(frozen=True, eq=False)
 class Rollup(View):
-    """The view that `rollup` returns: its source, filter and expressions are those of `parent`, whose states it unites."""
+    """The view that `rollup` returns: its source, filter and expressions are those of `parent`, whose states it unites.
+
+    `of_keys` has each key as an expression over the parent's keys; `keys` has what that is over an event.
+    """
 
     parent: View = field(kw_only=True)
+    of_keys: Mapping[str, str] = field(kw_only=True)
 
     def binding(self) -> BoundView:
         """The view as if it read events. Raises DefinitionError if its windows are not unions of the parent's slices."""
         place = f"view {self.name!r}" if self.name else "a rollup"
         _check_parts(self, place)
+        types = {name: _type(self, name, place) for name in self.keys}
         bound = super().binding()
+        bound = replace(bound, keys=tuple((name, replace(key, type=types[name])) for name, key in bound.keys))
         try:
             _check_window(self, bound.placement, bind(self.parent).placement)
         except DefinitionError as error:
@@ -48,13 +61,13 @@ class Rollup(View):
         return bound
 
     def _parts(self) -> tuple[object, ...]:
-        return (*super()._parts(), self.parent)
+        return (*super()._parts(), self.parent, tuple(self.of_keys.items()))
 
 
 def rollup(
     parent: View,
     *,
-    keys: Sequence[str] | None = None,
+    keys: Sequence[str] | Mapping[str, str] | None = None,
     window: Window | None = None,
     measures: Sequence[str] | None = None,
     name: str = "",
@@ -64,7 +77,9 @@ def rollup(
 
     Its rows unite those of `parent`, another view or rollup: it reads no event, and stands at the parent's own position.
 
-    * `keys`: the names of those of the parent's keys that rows differ in; all unless given.
+    * `keys`: the names of those of the parent's keys that rows differ in; all unless given. Or expressions over the parent's keys
+      by name, such as `{"country": "country", "area": "substr(zip, 1, 2)"}`: texts, integers,
+      decimal numbers or booleans; a value is NULL where its expression fails.
     * `window`: made of the parent's slices: tumbling or hopping by a multiple, calendar, all_time; the parent's own unless given.
     * `measures`: the names of those of the parent's measures that it has; all unless given.
 
@@ -80,7 +95,8 @@ def rollup(
         value: Any = getattr(parent, part)
         if not isinstance(value, Mapping):
             raise DefinitionError(f"rollup: of its parent, {not_a_mapping(part, value)}")
-    chosen = _chosen("key", keys, parent)
+    of_keys = dict(keys) if isinstance(keys, Mapping) else {name: quoted(name) for name in _chosen("key", keys, parent)}
+    chosen = {name: _over_events(parent, name, text) for name, text in of_keys.items()}
     answers = _chosen("measure", measures, parent)
     named = {*chosen, *answers}
     return Rollup(
@@ -96,6 +112,7 @@ def rollup(
         tolerances={part: tolerance for part, tolerance in parent.tolerances.items() if part in named},
         keep=parent.keep,
         parent=parent,
+        of_keys=of_keys,
     )
 
 
@@ -111,6 +128,14 @@ def ancestors(view: View) -> tuple[str, ...]:
     return (view.parent.name, *ancestors(view.parent)) if isinstance(view, Rollup) else ()
 
 
+def keys_over_root(view: View) -> dict[str, str]:
+    """By key of a view or rollup its SQL over the keys of its root: the quoted name of a key, or an expression over some."""
+    if not isinstance(view, Rollup):
+        return {name: quoted(name) for name in view.keys}
+    above = keys_over_root(view.parent)
+    return {name: _over(text, above) for name, text in view.of_keys.items()}
+
+
 def over_views(rollups: Iterable[Rollup], views: Mapping[str, View]) -> dict[str, Rollup]:
     """Rollups by name over these views in place of those of the same names."""
 
@@ -119,6 +144,38 @@ def over_views(rollups: Iterable[Rollup], views: Mapping[str, View]) -> dict[str
         return replace(each, parent=parent, source=parent.source)
 
     return {each.name: over(each) for each in rollups}
+
+
+def _over(text: str, above: Mapping[str, str]) -> str:
+    """An expression over the keys of a view, over what they are made of: one of them, or what may fail and is then NULL."""
+    names = {quoted(name): name for name in above} | {name: name for name in above}
+    return above[names[text]] if text in names else f"TRY({with_columns(text, above)})"
+
+
+def _over_events(parent: View, name: str, text: Any) -> str:
+    """A key of a rollup as an expression over events. Raises DefinitionError."""
+    if not isinstance(text, str):
+        raise DefinitionError(f"rollup, key {name!r}: {text!r} {not_a_text(text)}")
+    try:
+        return _over(text, parent.keys)
+    except DefinitionError as error:
+        raise DefinitionError(f"rollup, key {name!r}: {text!r} {error}") from error
+
+
+def _type(view: Rollup, name: str, place: str) -> ValueType:
+    """The type of a rollup's key. Raises DefinitionError for an expression that its parent's keys do not have a value of."""
+    text, of = view.of_keys[name], f"view {view.parent.name!r}" if view.parent.name else "its parent"
+    columns = pa.schema([(key, bound.type.arrow) for key, bound in bind(view.parent).keys])
+    try:
+        bound = bind_expression(text, columns, f"a group of {of}")
+    except DefinitionError as error:
+        raise DefinitionError(f"{place}, key {name!r}: {text!r} {error}") from error
+    if bound.column is None and bound.type.kind not in _COMPUTED:
+        raise DefinitionError(
+            f"{place}, key {name!r}: {text!r} is of type {bound.type.sql}; an expression over keys is a text, an integer, "
+            "a decimal number or a boolean, such as strftime(day, '%Y-%m')"
+        )
+    return bound.type
 
 
 def _chosen(part: str, names: Any, parent: View) -> dict[str, Any]:
@@ -138,9 +195,9 @@ def _chosen(part: str, names: Any, parent: View) -> dict[str, Any]:
 
 def _check_parts(view: Rollup, place: str) -> None:
     """Raise DefinitionError for a part that is not the parent's, as a copy with other parts has: no state has it."""
-    theirs: Mapping[str, Any]
-    for part in ("keys", "measures"):
-        theirs = getattr(view.parent, part)
+    of_keys = {name: _over_events(view.parent, name, text) for name, text in view.of_keys.items()}
+    parts: tuple[tuple[str, Mapping[str, Any]], ...] = (("keys", of_keys), ("measures", view.parent.measures))
+    for part, theirs in parts:
         for name, value in getattr(view, part).items():
             if name not in theirs or theirs[name] != value:
                 raise DefinitionError(

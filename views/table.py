@@ -74,6 +74,7 @@ class Table(Rollup):
             measures={name: versions.measures[name] for name in columns},
             window=AllTime() if gone is None else Current(next(iter(columns))),
             parent=versions,
+            of_keys={name: quoted(name) for name in key or {}},
             **parts,
         )
 

@@ -24,7 +24,9 @@ from tandem.views.arrow.python_values import exact_decimals
 from tandem.views.dated import pieces
 from tandem.views.errors import TandemError, listed
 from tandem.views.instant import EPOCH
+from tandem.views.rollup import keys_over_root, root
 from tandem.views.source.event import TIMESTAMP
+from tandem.views.sql.engine import quoted
 from tandem.views.table import VALID_FROM, Table
 from tandem.views.view import View, bind, state_schema
 from tandem.views.windows import WINDOW_COLUMNS
@@ -62,6 +64,10 @@ class Among:
             pc.field(name).isin(python_values.array(list(set(some)), arrow))
             for (name, arrow), some in zip(self.columns.items(), values, strict=True)
         ]
+
+    def rename(self, names: Mapping[str, str]) -> "Among":
+        """The same values, of columns of other names."""
+        return replace(self, columns={names[name]: arrow for name, arrow in self.columns.items()})
 
     def rows(self, table: pa.Table) -> pa.Table:
         """The rows of a table that have such a key."""
@@ -144,7 +150,15 @@ def select(
 
 def of_root(view: View, selection: Selection) -> Selection:
     """The selection of those states of a rollup's root of which selected states of the rollup are made; a few others too."""
-    timing = bind(view).placement.timing
+    timing, plain = bind(view).placement.timing, {quoted(name): name for name in root(view).keys}
+    over = keys_over_root(view)
+    same = {name: plain[sql] for name, sql in over.items() if sql in plain}  # others are computed of keys of several states
+    among = selection.among
+    if among is not None:
+        among = among.rename(same) if len(same) == len(over) else None
+    selection = replace(
+        selection, keys={same[name]: value for name, value in selection.keys.items() if name in same}, among=among
+    )
     if selection.reach is None or timing.slice_at is None:
         return replace(selection, start=None, end=None)
     end = None if selection.end is None else _later(selection.end, selection.reach)

@@ -158,6 +158,13 @@ MUTANTS = (
         "test_a_range_of_windows_reads_the_slices_of_its_last_window",
     ),
     Mutant(
+        "rollup-key-below",
+        "states of a rollup's root are selected by a key that the rollup computes of another with the same name",
+        "    same = {name: plain[sql] for name, sql in over.items() if sql in plain}",
+        "    same = {name: name for name in over if name in plain.values()}",
+        "test_random_questions_have_the_oracles_rows_between_commits_and_promotions",
+    ),
+    Mutant(
         "alias-for-import",
         "a fingerprint hashes the local name of an import instead of the imported object, so another import under the "
         "same name goes unnoticed",

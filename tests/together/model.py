@@ -84,7 +84,7 @@ class Chain:
 class ViewModel:
     """A view: events for which `where` is true, by `keys` and by the slice of their time; `measures` answer for lists of events.
 
-    A row's window is made of slices: by default it is one. `joined` gives the windows of a slice.
+    A row's window is computed of slices: by default it is one. `joined` gives the windows of a slice.
     """
 
     keys: Mapping[str, Callable[[Record], Any]]
@@ -110,12 +110,21 @@ class ViewModel:
 
 @dataclass(frozen=True)
 class RollupModel:
-    """A rollup: the groups of its parent with some of the parent's keys and in longer windows, and some of its measures."""
+    """A rollup: the groups of its parent with fewer keys and in longer windows, and some of its measures.
+
+    Its keys are those of the parent with the names `kept`, then what is `computed` of the parent's.
+    """
 
     parent: "Model"
-    names: tuple[str, ...]
+    kept: tuple[str, ...]
     slices: Windows
     measured: tuple[str, ...] | None = None
+    computed: Mapping[str, Callable[[Mapping[str, Any]], Any]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its keys."""
+        return (*self.kept, *self.computed)
 
     def groups(self, records: Iterable[Record]) -> dict[Group, list[Record]]:
         """The parent's groups, put together. Raises Unplaced for a slice that lies in two windows."""
@@ -125,7 +134,8 @@ class RollupModel:
             if start is not None and end is not None and self.slices(end - timedelta(microseconds=1)) != window:
                 raise Unplaced(f"[{start}, {end}) is not in {window} alone")
             values = dict(zip(self.parent.names, key, strict=True))
-            found[tuple(values[name] for name in self.names), window] += members
+            keys = (*(values[name] for name in self.kept), *(make(values) for make in self.computed.values()))
+            found[keys, window] += members
         return dict(found)
 
     @property

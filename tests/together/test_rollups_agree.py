@@ -85,6 +85,13 @@ HOURLY = View(
     where="amount < 90",
     name="hourly",
 )
+AREAS = {
+    "trial": "trial",
+    "area": "CASE WHEN odd THEN lower(city) ELSE substr(city, 1, 1) END",
+    "part": "10 // (length(city) - length(replace(city, 'o', '')) - 1)",
+}
+"""The last one fails for a city with one o."""
+
 TWO_DAYS = rollup(HOURLY, keys=("trial", "odd"), window=tumbling(hours=48), name="two_days")
 ROLLUPS: Mapping[str, Rollup] = {
     "same windows": rollup(HOURLY, keys=("trial", "city"), name="cities"),
@@ -94,6 +101,13 @@ ROLLUPS: Mapping[str, Rollup] = {
     "months": rollup(HOURLY, keys=("trial",), window=calendar("month", zone="America/Havana"), name="months"),
     "all time": rollup(HOURLY, keys=("trial",), window=all_time(), measures=("amount", "n", "share"), name="ever"),
     "of a rollup": rollup(TWO_DAYS, keys=("trial",), window=all_time(), name="ever_of_days"),
+    "computed keys": rollup(HOURLY, keys=AREAS, window=tumbling(hours=4), name="areas"),
+    "of computed keys": rollup(
+        rollup(HOURLY, keys=AREAS, name="hourly_areas"),
+        keys={"trial": "trial", "city": "area || coalesce(CAST(part AS TEXT), '-')"},
+        window=calendar("day", zone="Europe/Berlin"),
+        name="areas_of_areas",
+    ),
 }
 
 
@@ -109,6 +123,24 @@ WINDOWS: Mapping[str, model.Windows] = {
     "months": model.calendar("month", zone("America/Havana")),
     "all time": model.all_time,
     "of a rollup": model.all_time,
+    "computed keys": model.tumbling(4 * HOUR),
+    "of computed keys": model.calendar("day", zone("Europe/Berlin")),
+}
+
+
+def area(of: Mapping[str, Any]) -> str | None:
+    city = of["city"]
+    return city and (city.lower() if of["odd"] else city[0])
+
+
+def part(of: Mapping[str, Any]) -> int | None:
+    city = of["city"]
+    return None if city is None or city.count("o") == 1 else 10 // (city.count("o") - 1)
+
+
+COMPUTED: Mapping[str, Mapping[str, Any]] = {
+    "computed keys": {"area": area, "part": part},
+    "of computed keys": {"city": lambda of: area(of) and f"{area(of)}{'-' if part(of) is None else part(of)}"},
 }
 
 
@@ -143,7 +175,9 @@ def modelled(name: str) -> Model:
     )
     defined = ROLLUPS[name]
     slices = model.tumbling(2 * HOUR) if name == "hopping" else WINDOWS[name]
-    return RollupModel(parent, tuple(defined.keys), slices, tuple(defined.measures))
+    computed = COMPUTED.get(name, {})
+    kept = tuple(key for key in defined.keys if key not in computed)
+    return RollupModel(parent, kept, slices, tuple(defined.measures), computed)
 
 
 def bids_of(dice: Random, case: int) -> list[list[dict[str, Any]]]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tandem import rollup
 from tandem.views.errors import DefinitionError
 from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.project.project import load
@@ -44,7 +45,13 @@ def test_the_statements_of_the_page_mean_its_python(tmp_path: Path) -> None:
     [
         ("SELECT country, n FROM hits", "no view 'hits' before it; views: hourly"),
         ("SELECT country, n FROM later", "no view 'later' before it; views: hourly"),
-        ("SELECT sum(n) AS n FROM hourly", "a rollup selects keys and measures of its parent by their names"),
+        ("SELECT sum(n) AS n FROM hourly", "a rollup selects measures of its parent by their names, and keys that GROUP BY has"),
+        ("SELECT n AS m FROM hourly", "a rollup selects measures of its parent by their names, and keys that GROUP BY has"),
+        ("SELECT upper(page), n FROM hourly", "the column has no name: upper(page) AS name"),
+        (
+            "SELECT bytes + 1 AS more, n FROM hourly GROUP BY more",
+            "names a field 'bytes' that a group of view 'hourly' ",
+        ),
         ("SELECT n FROM hourly WHERE n > 1", "a rollup unites all states of its parent"),
         ("SELECT n FROM hourly GROUP BY country", "GROUP BY has country, which SELECT lacks; columns of SELECT: n"),
         ("SELECT country FROM hourly GROUP BY country", "rollup wrong has no measures"),
@@ -73,6 +80,15 @@ def test_names_in_group_by_may_be_quoted_and_in_capitals_as_those_of_a_view(tmp_
     (tmp_path / "definitions.sql").write_text(f"{HITS}CREATE ROLLUP same AS {written};")
     same, hourly = load(tmp_path).rollups["same"], load(tmp_path).views["hourly"]
     assert ([*same.keys], [*same.measures], same.window) == (["country", "page"], ["n"], hourly.window)
+
+
+def test_keys_may_be_expressions_over_those_of_the_parent(tmp_path: Path) -> None:
+    (tmp_path / "tandem.toml").touch()
+    written = "SELECT upper(page) AS page, country, n FROM hourly GROUP BY country, page, window_start"
+    (tmp_path / "definitions.sql").write_text(f"{HITS}CREATE ROLLUP loud AS {written};")
+    loaded = load(tmp_path)
+    loud = rollup(loaded.views["hourly"], keys={"country": "country", "page": "upper(page)"}, measures=("n",), name="loud")
+    assert fingerprint(loaded.rollups["loud"]) == fingerprint(loud)
 
 
 def test_a_comment_describes_a_rollup_and_a_view_of_a_view_is_refused(tmp_path: Path) -> None:

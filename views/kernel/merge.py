@@ -1,7 +1,7 @@
 """The kernel's merge: unites partials of disjoint ranges."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -59,13 +59,13 @@ def settle(view: View, states: pa.Table) -> pa.Table:
     return states if step is None else regrouped(view, step, states, state_schema(view))
 
 
-def regrouped(view: View, step: Step, rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Unite the rows of states that are one group by the step."""
+def regrouped(view: View, step: Step, rows: pa.Table, schema: pa.Schema, keys: Mapping[str, str] | None = None) -> pa.Table:
+    """Unite the rows of states that are one group by the step. `keys` are the view's in SQL over the rows."""
     if not rows.num_rows:
         return pa.Table.from_batches([], schema=schema)
     if step.prepare is not None:
         rows = step.prepare(rows, list(view.keys))
-    sql = step.sql(_STATES, {name: quoted(name) for name in view.keys}, _united(view))
+    sql = step.sql(_STATES, keys or {name: quoted(name) for name in view.keys}, _united(view))
     merged = engine.query(sql, {_STATES: rows})
     unites = {name: state.unite for measure in bind(view).measures for name, state in measure.states}
     columns = []

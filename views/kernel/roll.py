@@ -9,11 +9,12 @@ import pyarrow as pa
 
 from tandem.views.kernel.merge import regrouped
 from tandem.views.kernel.partial import Partial, partial
-from tandem.views.rollup import Rollup, root
+from tandem.views.rollup import Rollup, keys_over_root, root
 from tandem.views.source.event import Event
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.source.source import Source
-from tandem.views.view import View, state_schema
+from tandem.views.source.value_types import normalised
+from tandem.views.view import View, bind, state_schema
 from tandem.views.windows.placement import WINDOW_COLUMNS, Step
 
 
@@ -31,13 +32,20 @@ def roll(view: View, states: pa.Table) -> pa.Table:
 
     Merging and rolling commute: the states of several parts may be rolled one by one and merged, or merged and rolled.
     """
-    return regrouped(view, _step(view), states, state_schema(view)) if isinstance(view, Rollup) else states
+    return regrouped(view, _step(view), states, state_schema(view), _keys(view)) if isinstance(view, Rollup) else states
 
 
 def partial_of(view: View, events: pa.Table, ranges: Ranges, failed: int = 0) -> Partial:
     """The partial of a view or rollup, where nobody has the states of its root: it folds the events into these first."""
     folded = partial(root(view), events, ranges, failed)
     return replace(folded, states=roll(view, folded.states))
+
+
+@lru_cache(maxsize=1024)
+def _keys(view: Rollup) -> dict[str, str]:
+    """The rollup's keys in SQL over the states of its root."""
+    over = keys_over_root(view)
+    return {name: over[name] if key.column else normalised(over[name], key.type) for name, key in bind(view).keys}
 
 
 @lru_cache(maxsize=1024)

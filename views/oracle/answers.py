@@ -9,14 +9,16 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from tandem.views.arrow import python_values
 from tandem.views.dated import DatedView, newest_definition
 from tandem.views.measures.derived import Derived, derived_term
 from tandem.views.measures.first_last import NewestVersion
 from tandem.views.oracle.counted_events import CountedRow, Rejections, counted_rows, event_times, with_numbers
+from tandem.views.oracle.expressions import evaluated
 from tandem.views.oracle.measures import MeasureInputs, meaning, newest
 from tandem.views.oracle.terms import derived_values
 from tandem.views.oracle.windows import leaves_calendar, starts, windows
-from tandem.views.rollup import root
+from tandem.views.rollup import Rollup, keys_over_root, root
 from tandem.views.sql.expressions import Reason
 from tandem.views.view import View, bind
 from tandem.views.windows import Current
@@ -86,13 +88,13 @@ def grouped(view: View, events: pa.Table) -> tuple[dict[Group, list[CountedRow]]
 def _group(view: View, events: pa.Table) -> tuple[dict[Group, list[CountedRow]], Rejections]:
     first = root(view)  # of a rollup the view that reads the events
     rows, rejected = counted_rows(first, events)
-    places = [[*first.keys].index(name) for name in view.keys]
+    of_view = _keys(view, [row.key for row in rows])
     keys: dict[tuple[Any, ...], list[CountedRow]] = defaultdict(list)
-    for row in rows:
+    for row, key in zip(rows, of_view, strict=True):
         if leaves_calendar(first.window, row.at):
             rejected.append((row.number, "out_of_range"))
         else:
-            keys[tuple(row.key[place] for place in places)].append(row)
+            keys[key].append(row)
     groups = {(*key, *bounds): held for key, of_key in keys.items() for bounds, held in windows(view.window, of_key)}
     if isinstance(view.window, Current):
         name = view.window.column
@@ -100,6 +102,18 @@ def _group(view: View, events: pa.Table) -> tuple[dict[Group, list[CountedRow]],
         assert isinstance(measure, NewestVersion)  # the states of a table have no others
         groups = {group: of for group, of in groups.items() if newest(seen(of, name), measure).inputs[-1] is not True}
     return groups, rejected
+
+
+def _keys(view: View, of_root: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The keys of rows, of the keys that they have in the view that reads the events."""
+    if not isinstance(view, Rollup):
+        return [*of_root]
+    if not view.keys:
+        return [()] * len(of_root)
+    of = bind(root(view)).keys
+    columns = [python_values.array([key[at] for key in of_root], bound.type.arrow) for at, (_, bound) in enumerate(of)]
+    table = pa.table(columns, names=[name for name, _ in of])
+    return [*zip(*(evaluated(sql, table) for sql in keys_over_root(view).values()), strict=True)]
 
 
 def answers(view: View, groups: Mapping[Group, Sequence[CountedRow]]) -> Answers:

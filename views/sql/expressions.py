@@ -18,7 +18,7 @@ from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.value_types import ValueType, value_type
 from tandem.views.sql import engine
 from tandem.views.sql.allowed_functions import SESSION_WORDS, why_refused
-from tandem.views.sql.syntax import Node, canonical, enclosed, nodes, parse, parse_once
+from tandem.views.sql.syntax import Node, canonical, enclosed, lambda_parameters, nodes, parse, parse_once
 from tandem.views.value_forms import not_a_text
 
 Reason = Literal["expression", "not_finite", "out_of_range", "prepare"]
@@ -132,8 +132,7 @@ def _with_field_names(tree: Any, known: Mapping[str, str], event: str, parameter
         return tree
     if tree.get("class") == "LAMBDA" and tree["syntax_type"] == "LAMBDA_KEYWORD":
         # A lambda's parameters are local names. `x -> 'key'` parses as a lambda, too, but reads JSON.
-        own = {node["column_names"][0].casefold() for node in nodes(tree["lhs"]) if node["class"] == "COLUMN_REF"}
-        return {**tree, "expr": _with_field_names(tree["expr"], known, event, parameters | own)}
+        return {**tree, "expr": _with_field_names(tree["expr"], known, event, parameters | lambda_parameters(tree))}
     if tree.get("class") == "COLUMN_REF" and tree["column_names"][0].casefold() not in parameters:
         first, *rest = tree["column_names"]
         return {**tree, "column_names": [_field_name(first, known, event), *rest]}

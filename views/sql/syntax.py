@@ -51,6 +51,40 @@ def canonical(tree: Any) -> str:
     return json.dumps(tree, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
+def with_columns(text: str, columns: Mapping[str, str]) -> str:
+    """The expression with other expressions in place of columns, by the columns' names in any case.
+
+    Raises DefinitionError if a text is not one expression.
+    """
+    trees = {name.casefold(): parse(expression) for name, expression in columns.items()}
+    statement = json.loads(_serialize("1"))
+    statement["statements"][0]["node"]["select_list"] = [_with_columns(parse(text), trees)]
+    row = engine.connection().execute("SELECT json_deserialize_sql(?)", [json.dumps(statement)]).fetchall()[0]
+    return str(row[0]).removeprefix("SELECT ")
+
+
+def _with_columns(tree: Any, columns: Mapping[str, Node]) -> Any:
+    if isinstance(tree, list):
+        return [_with_columns(value, columns) for value in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if tree.get("class") == "LAMBDA" and tree["syntax_type"] == "LAMBDA_KEYWORD":
+        own = lambda_parameters(tree)
+        columns = {name: column for name, column in columns.items() if name not in own}
+        for column in (part["column_names"][0] for part in node_columns([*columns.values()])):
+            if column.casefold() in own:
+                raise DefinitionError(f"has a lambda whose parameter is called {column}, as a field is; call it otherwise")
+        return {**tree, "expr": _with_columns(tree["expr"], columns)}
+    if tree.get("class") == "COLUMN_REF" and len(tree["column_names"]) == 1:
+        return columns.get(tree["column_names"][0].casefold(), tree)
+    return {key: _with_columns(value, columns) for key, value in tree.items()}
+
+
+def lambda_parameters(tree: Node) -> frozenset[str]:
+    """The names that a lambda gives to its parameters, without case: they are local."""
+    return frozenset(node["column_names"][0].casefold() for node in nodes(tree["lhs"]) if node["class"] == "COLUMN_REF")
+
+
 def nodes(tree: Any) -> Iterator[Node]:
     """Every node of a tree, outer ones first."""
     if isinstance(tree, Mapping):
@@ -75,8 +109,7 @@ def has_lambda(tree: Any) -> bool:
 @lru_cache(maxsize=1024)
 def _select(text: str) -> Node:
     """The parsed SELECT of the text, without the places of its words. Raises DefinitionError if it does not parse."""
-    row = engine.connection().execute("SELECT json_serialize_sql(?)", [f"SELECT {enclosed(text)}"]).fetchall()[0]
-    parsed = json.loads(row[0])
+    parsed = json.loads(_serialize(text))
     if parsed["error"]:
         raise DefinitionError(f"is not SQL: {' '.join(parsed['error_message'].split())}")
     statements = parsed["statements"]
@@ -84,6 +117,11 @@ def _select(text: str) -> Node:
         raise DefinitionError("is more than one expression")
     select: Node = _without_places(statements[0]["node"])
     return select
+
+
+def _serialize(text: str) -> str:
+    row = engine.connection().execute("SELECT json_serialize_sql(?)", [f"SELECT {enclosed(text)}"]).fetchall()[0]
+    return str(row[0])
 
 
 def _without_places(tree: Any) -> Any:

@@ -254,7 +254,12 @@ def _rollup_lines(rollup: RollupText, definitions: _Definitions) -> list[tuple[s
     parent = definitions.every_view.get(written.casefold())
     lines = [(f"{variable} = rollup(", rollup.start)]
     lines.append((f"    {written if parent is None else _variable(parent.name)},", rollup.parent.start))
-    lines.append((f"    keys={literal(tuple(rollup.keys))},", rollup.start))
+    if all(key.name() == name for name, key in rollup.keys.items()):
+        lines.append((f"    keys={literal(tuple(rollup.keys))},", rollup.start))
+    else:
+        lines.append(("    keys={", rollup.start))
+        lines += [(f"        {literal(name)}: {literal(key.text)},", key.start) for name, key in rollup.keys.items()]
+        lines.append(("    },", rollup.start))
     if rollup.window is not None:
         lines.append((f"    window={rollup.window},", rollup.places.get("window", rollup.start)))
     lines.append((f"    measures={literal(tuple(rollup.measures))},", rollup.start))

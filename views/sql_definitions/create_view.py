@@ -121,14 +121,14 @@ def _begins_clause(part: Fragment, number: int) -> bool:
 def _items(part: Fragment) -> list[_Item]:
     items: list[_Item] = []
     for item in part.split(","):
-        name, expression = _column(item)
+        name, expression = column_of(item)
         if name.casefold() in (other.name.casefold() for other in items):
             raise item.fault(f"two columns are called {name}")
         items.append(_Item(name, expression, measure_of(expression), calls_of_measures(expression)))
     return [item for item in items if not (item.name in WINDOW_COLUMNS and item.expression.text == item.name)]
 
 
-def _column(part: Fragment) -> tuple[str, Fragment]:
+def column_of(part: Fragment) -> tuple[str, Fragment]:
     """The name and the expression of `expression AS name`, or of a field alone."""
     if not part.words:
         raise part.fault("an expression is missing")

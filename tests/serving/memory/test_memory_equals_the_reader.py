@@ -53,7 +53,7 @@ lasts = View(source=hits, keys={"price": "price"}, window=sliding_count_window(2
 days = View(source=hits, keys={"page": "page"}, window=calendar("day", zone="Europe/Berlin"), measures=n)
 minutes = View(source=hits, window=tumbling(minutes=1), measures=n)
 
-thirds = rollup(hops, window=tumbling(minutes=3))
+thirds = rollup(hops, keys={"page": "substr(page, 2)"}, window=tumbling(minutes=3))
 daily = rollup(per_page, window=calendar("day", zone="Europe/Berlin"), measures=("mean", "n", "price"))
 overall = rollup(daily, keys=(), window=all_time(), measures=("n",))
 
