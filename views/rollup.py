@@ -21,6 +21,7 @@ from tandem.views.sql.engine import quoted
 from tandem.views.sql.expressions import bind_expression
 from tandem.views.sql.syntax import with_columns
 from tandem.views.time_zone import time_zone
+from tandem.views.united_source import sources_of
 from tandem.views.value_forms import MAPPINGS, not_a_mapping, not_a_text
 from tandem.views.view import BoundView, View, bind
 from tandem.views.windows import AllTime, Calendar, Current, Hopping, Tumbling, Window
@@ -234,7 +235,8 @@ def _check_window(view: Rollup, ours: Placement, theirs: Placement) -> None:
     slice_ = theirs.timing.slice
     assert slice_ is not None  # tumbling and hopping windows have slices
     if isinstance(window, Calendar):
-        _check_zone(window, slice_, view.source, of)
+        for source in sources_of(view.parent.source):
+            _check_zone(window, slice_, source, of)
     elif ours.timing.slice is None or ours.timing.slice % slice_:
         raise DefinitionError(f"has slices of {ours.timing.slice}, which is not a multiple of {slice_}, the slices of {of}")
 

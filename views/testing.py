@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tandem.views.arrow.python_values import array
 from tandem.views.decode.idempotency import own_place
+from tandem.views.errors import DefinitionError
 from tandem.views.kernel.kernel import deduplicate, merge, partial_of, prepare, present
 from tandem.views.kernel.partial import Partial
 from tandem.views.kernel.rows import to_rows
@@ -19,7 +20,8 @@ from tandem.views.source.fields.event_time import EVENT_TIME_COLUMN, instants, t
 from tandem.views.source.fields.rounded import ROUNDED, roundings_by_event, rounds
 from tandem.views.source.offset_ranges import EMPTY
 from tandem.views.source.source import IDEMPOTENCY_KEY, INDEX, Source, metadata_schema, position_schema
-from tandem.views.source.watermark import watermark
+from tandem.views.source.watermark import least, watermark
+from tandem.views.united_source import UnitedSource, sources_of
 from tandem.views.view import View
 
 _APPENDED: Final = datetime(2000, 1, 1, tzinfo=UTC)
@@ -28,29 +30,55 @@ _APPENDED: Final = datetime(2000, 1, 1, tzinfo=UTC)
 def answer(view: View, events: Iterable[Event]) -> list[dict[str, Any]]:
     """The rows that `tandem query` prints with --json if the log holds these events, in this order, and nothing else.
 
-    Duplicates by the source's identity are dropped, as everywhere. The function takes events, so nothing is decoded.
+    Duplicates by the source's identity are dropped, as everywhere. The function takes events, so nothing is decoded. Of a view
+    over several sources each event is of the source with its type.
     """
-    log = events_table(view.source, [*events])
-    return rows_of(view, log, _folded(view, deduplicate(view.source, log).events))
+    logs = {source: events_table(source, some) for source, some in _by_source(view, [*events]).items()}
+    reached = [_watermark_of(source, log) for source, log in logs.items()]
+    return to_rows(view, present(view, _folded(view, logs), least(reached)))
 
 
 def rows_of(view: View, log: pa.Table, folded: Partial) -> list[dict[str, Any]]:
     """Rows as `answer` gives them, of what was folded of a log: an `events_table` with all copies, whose end labels windows."""
-    counted = deduplicate(view.source, log).events
-    # An event of a test has no record, so it cannot be ahead of a record's timestamp.
-    timed = replace(view.source, clock_skew=timedelta.max)
-    reached = watermark(maxima_of(timed, counted), view.source.idle)
-    return to_rows(view, present(view, folded, reached))
+    return to_rows(view, present(view, folded, _watermark_of(view.source, log)))
 
 
 def rejected(view: View, events: Iterable[Event]) -> Mapping[str, int]:
     """How many events the view rejects, by reason."""
-    log = events_table(view.source, [*events])
-    return _folded(view, deduplicate(view.source, log).events).rejected
+    logs = {source: events_table(source, some) for source, some in _by_source(view, [*events]).items()}
+    return _folded(view, logs).rejected
+
+
+def _by_source(view: View, events: Sequence[Event]) -> dict[Source, list[Event]]:
+    """The events by the source that they are of. Raises DefinitionError where their type does not say it."""
+    sources = sources_of(view.source)
+    kinds = {source.event: source for source in sources}
+    if len(kinds) < len(sources):
+        raise DefinitionError(f"view {view.name!r}: two of its sources have one event type, which does not say whose an event is")
+    if len(sources) == 1:
+        return {view.source: [*events]}
+    for event in events:
+        if type(event) not in kinds:
+            raise DefinitionError(
+                f"view {view.name!r} reads no events of type {type(event).__name__}; types: "
+                f"{', '.join(kind.__name__ for kind in kinds)}"
+            )
+    return {source: [event for event in events if type(event) is kind] for kind, source in kinds.items()}
+
+
+def _watermark_of(source: Source, log: pa.Table) -> int | None:
+    """The watermark at the end of a log."""
+    counted = deduplicate(source, log).events
+    # An event of a test has no record, so it cannot be ahead of a record's timestamp.
+    return watermark(maxima_of(replace(source, clock_skew=timedelta.max), counted), source.idle)
 
 
 def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
     """The events as the kernel's input: one partition, offsets from 0 on, one event per record, no keys or headers."""
+    if isinstance(source, UnitedSource):
+        raise DefinitionError(
+            f"sources {source.name} have a log each, and this is for a view over one; call tandem.testing.answer"
+        )
     topic = source.topic_texts[0]
     fields = event_fields(source.event)
     positions = [
@@ -75,6 +103,9 @@ def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
     return table
 
 
-def _folded(view: View, counted: pa.Table) -> Partial:
-    prepared = prepare(view.source, counted)
-    return merge(view, [partial_of(view, prepared.events, EMPTY, prepared.failed)])
+def _folded(view: View, logs: Mapping[Source, pa.Table]) -> Partial:
+    partials = []
+    for source, log in logs.items():
+        prepared = prepare(source, deduplicate(source, log).events)
+        partials.append(partial_of(view, prepared.events, EMPTY, prepared.failed, source=source))
+    return merge(view, partials)

@@ -1,18 +1,18 @@
 """A view: keys, a window and measures over the events of a source, and the columns of its tables."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cached_property, lru_cache
 from types import FunctionType
 from typing import Any, Final
 
 import pyarrow as pa
 
+from tandem.views.column_names import check_columns
 from tandem.views.definition_text import literal
 from tandem.views.errors import DefinitionError, listed
-from tandem.views.instant import MICROSECOND, nearest_time
 from tandem.views.measures.custom import CustomMeasure, told
 from tandem.views.measures.derived import Derived, bind_derived
 from tandem.views.measures.filtered import Filtered
@@ -21,9 +21,9 @@ from tandem.views.source.event import TIMESTAMP, event_fields, is_label
 from tandem.views.source.log_order import GENERATION, place_sql
 from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.source import Source
-from tandem.views.source.watermark import Maxima
 from tandem.views.sql.engine import quoted
 from tandem.views.sql.expressions import Expression, bind_expression
+from tandem.views.united_source import OneOrSeveral
 from tandem.views.value_forms import MAPPINGS, display_text, not_a_mapping, not_a_measure, not_a_text, not_a_window
 from tandem.views.windows import AllTime, Placement, Window
 from tandem.views.windows.placement import COMPLETE, WINDOW_STATE
@@ -37,6 +37,7 @@ _VERSION: Final = "batch_version"
 class View:
     """An aggregate over a source's events, which batch, speed and serving compute alike.
 
+    * `source`: whose events it reads; a tuple of sources for one answer over the events of several.
     * `keys`: expressions by name. Each combination of their values has its own answers; NULL is a value like any other.
     * `window`: which events of a key share an answer.
     * `measures`: the aggregates over the events of a key and window, by name.
@@ -54,7 +55,7 @@ class View:
       an audit reports a difference.
     """
 
-    source: Source
+    source: OneOrSeveral = OneOrSeveral()  # noqa: RUF009  a descriptor, which keeps nothing
     keys: Mapping[str, str] = field(default_factory=dict)
     window: Window = field(default_factory=AllTime)
     measures: Mapping[str, Measure] = field(default_factory=dict)
@@ -102,7 +103,7 @@ class View:
 
     def binding(self) -> "BoundView":
         """The view with every expression checked and typed; use `bind`, which caches it."""
-        return _binding(self)
+        return BINDINGS.get(type(self.source), _binding)(self)
 
     def _parts(self) -> tuple[object, ...]:
         mappings = (self.keys, self.measures, self.docs, self.units, self.tolerances)
@@ -164,6 +165,10 @@ class BoundView:
         used += self.window_inputs
         used += [expression for measure in self.measures for expression in measure.inputs]
         return tuple({expression.canonical: expression for expression in used}.values())
+
+
+BINDINGS: Final[dict[type[Source], Callable[[View], BoundView]]] = {}
+"""How views over a kind of source are bound, if not as views over one source are."""
 
 
 @lru_cache(maxsize=1024)
@@ -236,6 +241,13 @@ def _binding(view: View) -> BoundView:
         except DefinitionError as error:
             raise DefinitionError(f"{place}, {part}: {', '.join(map(repr, written))} {error}") from error
         measures[name] = BoundMeasure(name, aggregate, inputs, _state_columns(name, aggregate.states))
+    add_derived_measures(view, measures, place)
+    check_columns(place, names_of_columns(placement), [*view.keys, *columns_of(measures.values())])
+    return BoundView(keys, where, tuple(measures[name] for name in view.measures), placement, looked_at)
+
+
+def add_derived_measures(view: View, measures: dict[str, BoundMeasure], place: str) -> None:
+    """Add the view's derived measures to the others, which they read. Raises DefinitionError."""
     answers = {name: measure.aggregate for name, measure in measures.items()}
     for name, measure in view.measures.items():
         if isinstance(measure, Derived):
@@ -244,9 +256,16 @@ def _binding(view: View) -> BoundView:
             except DefinitionError as error:
                 raise DefinitionError(f"{place}, measure {name!r}: {measure.expression!r} {error}") from error
             measures[name] = BoundMeasure(name, aggregate, derived=derived)
-    reserved = {_VERSION, WINDOW_STATE.name, *(column.name for column in (*placement.columns.states, *placement.columns.answers))}
-    _check_columns(place, reserved, [*view.keys, *(column for one in measures.values() for column in one.columns or (one.name,))])
-    return BoundView(keys, where, tuple(measures[name] for name in view.measures), placement, looked_at)
+
+
+def columns_of(measures: Iterable[BoundMeasure]) -> list[str]:
+    """The names of columns that measures use: their states', or their own."""
+    return [column for one in measures for column in one.columns or (one.name,)]
+
+
+def names_of_columns(placement: Placement) -> set[str]:
+    """The names of columns that no key and no measure of a view with these windows can have."""
+    return {_VERSION, WINDOW_STATE.name, *(column.name for column in (*placement.columns.states, *placement.columns.answers))}
 
 
 @lru_cache(maxsize=1024)
@@ -375,24 +394,3 @@ def _check_keep(view: View, placement: Placement, place: str) -> None:
             f"{place}, keep: window {view.window} keeps all its windows: only windows that do not overlap and that begin and end "
             "by the clock can leave, such as tumbling(days=1) or calendar(...)"
         )
-
-
-def first_window(view: View, maxima: Maxima) -> datetime | None:
-    """The start of the first window that stays below a position with these maxima; None if all stay."""
-    slice_at = bind(view).placement.timing.slice_at
-    if view.keep is None or slice_at is None or not maxima:
-        return None
-    horizon = max(times.event_time for times in maxima.values()) - view.keep // MICROSECOND
-    return slice_at(nearest_time(horizon))[0]
-
-
-def _check_columns(place: str, reserved: Iterable[str], columns: list[str]) -> None:
-    """Raise DefinitionError for two columns of one name; Delta, Spark and DuckDB ignore case."""
-    seen: dict[str, str] = {name: name for name in reserved}
-    for column in columns:
-        if (other := seen.get(column.casefold())) is not None:
-            spelt = "" if other == column else f", as {other!r}"
-            raise DefinitionError(
-                f"{place}: the name {column!r} is already used{spelt}; keys, measures and their states need different names"
-            )
-        seen[column.casefold()] = column

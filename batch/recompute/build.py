@@ -38,10 +38,11 @@ from tandem.ledger.realtime.commit_files import paths_by_span
 from tandem.ledger.realtime.tiling import chain
 from tandem.views.dated import DatedView
 from tandem.views.fingerprint.additive import same_events
+from tandem.views.kernel.first_window import first_window
 from tandem.views.project.project import Project
 from tandem.views.source.watermark import Maxima
 from tandem.views.source.watermark import newest as united
-from tandem.views.view import first_window, state_schema
+from tandem.views.view import state_schema
 from tandem.views.windows import WINDOW_COLUMNS
 
 

@@ -11,11 +11,12 @@ from tandem.ledger.publish.batch_parts import BatchPart, Windows
 from tandem.ledger.publish.publications import Publication
 from tandem.views.errors import TandemError, listed
 from tandem.views.instant import MICROSECOND, utc_text
+from tandem.views.kernel.first_window import first_window
 from tandem.views.project.project import Project
 from tandem.views.rollup import root
 from tandem.views.source.watermark import Maxima
 from tandem.views.table import Table
-from tandem.views.view import View, bind, first_window
+from tandem.views.view import View, bind
 
 Mode = Literal["auto", "incremental", "full"]
 Kind = Literal["incremental", "full", "windows"]

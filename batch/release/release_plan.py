@@ -278,7 +278,7 @@ def continuation_starts(change: Change) -> dict[str, datetime]:
         if not there.parts or there.fingerprint != change.before.views[name] or live.rejected.get(name):
             continue
         until, start = view.earlier[-1].until, pieces(view)[-1].start
-        same = source_meaning(change.old.views[name].source) == source_meaning(view.source)
+        same = source_meaning(change.old.views[name].source) == source_meaning(change.new.sources[source])
         if start is None or not same or change.other_decoder(source) or view.keep != change.old.views[name].keep:
             continue
         if fingerprint(before(view, until)) == fingerprint(before(change.old.views[name], until)):

@@ -9,6 +9,8 @@ windows and measures are Python functions.
     TableModel  the latest record of each key, at any time
     RollupModel fewer keys and longer windows over the groups of another model; it is never given an event
     Row         a row of an answer, with what labels it
+
+A view over several sources is a ViewModel of the records of all of them, whose measures tell these apart.
 """
 
 from collections import defaultdict
@@ -193,17 +195,25 @@ class Row:
     touched: bool
 
 
-def answer(model: Model, chain: Chain, layer: Layer = "merged") -> dict[Group, Row]:
-    """The rows of a model at the chain's end; of the layer `batch` at its cut, of `speed` from there on."""
-    below, *after = chain.counted()
-    batches = {"batch": [below], "merged": [below, *after], "speed": after}[layer]
-    united = unite(model.groups(batch) for batch in batches)
-    tail = unite(model.groups(batch) for batch in (after if layer != "batch" else []))
-    watermark = chain.watermark(record for batch in ([below] if layer == "batch" else [below, *after]) for record in batch)
+def answer(model: Model, *chains: Chain, layer: Layer = "merged") -> dict[Group, Row]:
+    """The rows of a model at the end of each of its sources; of the layer `batch` at their cuts, of `speed` from there on.
+
+    A window of several sources is as far as the one that is furthest behind, and waits for late events as long as the one that
+    waits longest.
+    """
+    parts = [chain.counted() for chain in chains]
+    batches = {"batch": [part[:1] for part in parts], "merged": parts, "speed": [part[1:] for part in parts]}[layer]
+    united = unite(model.groups(batch) for part in batches for batch in part)
+    tail = unite(model.groups(batch) for part in parts for batch in (part[1:] if layer != "batch" else []))
+    counted = [part[:1] if layer == "batch" else part for part in parts]
+    reached = [chain.watermark(each for batch in part for each in batch) for chain, part in zip(chains, counted, strict=True)]
+    there = [time for time in reached if time is not None]
+    watermark = min(there) if len(there) == len(chains) else None
+    lateness = max(chain.lateness for chain in chains)
     return {
         group: Row(
             {name: measure(members) for name, measure in model.measures.items()},
-            label(group[1][1], watermark, chain.lateness),
+            label(group[1][1], watermark, lateness),
             group in tail,
         )
         for group, members in united.items()
@@ -277,3 +287,28 @@ def hard_cases(model: RollupModel, chain: Chain) -> Iterator[str]:
     united = unite([old, new])
     if len(united) < len(model.parent.groups([*below, *tail])):
         yield "several parent rows in a row"
+
+
+def hard_cases_of_sources(model: Model, chains: Sequence[Chain]) -> Iterator[str]:
+    """Which hard cases several chains are for a view over all of them."""
+    sides = []
+    for chain in chains:
+        below, *after = chain.counted()
+        tail = [record for batch in after for record in batch]
+        newest = chain.watermark(below)
+        if newest is not None and any(chain.time(record) < newest for record in tail):
+            yield "late below the cut of its source"
+        if len(tail) + len(below) < len(chain.between({}, (chain.ends or [chain.cut])[-1])):
+            yield "duplicate"
+        if not any(chain.log.values()):
+            yield "a source without records"
+        sides.append((set(model.groups(below)), set(model.groups(tail))))
+    (old, new), (other_old, other_new) = sides
+    if (old | new) ^ (other_old | other_new):
+        yield "a row of one source"
+    if (old | new) & (other_old | other_new):
+        yield "a row of both sources"
+    if (old & new & (other_old ^ other_new)) or (other_old & other_new & (old ^ new)):
+        yield "a window across one cut and not the other"
+    if (old & other_new) or (other_old & new):
+        yield "below the cut of one source and above that of the other"

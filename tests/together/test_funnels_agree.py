@@ -124,7 +124,7 @@ def states_of(view: View, states: Partial) -> dict[tuple[Any, ...], dict[str, An
 
 
 def rows_of_model(name: str, chain: Chain, layer: model.Layer = "merged") -> dict[tuple[Any, ...], dict[str, Any]]:
-    rows = model.answer(MODELS[name], chain, layer)
+    rows = model.answer(MODELS[name], chain, layer=layer)
     return {(*key, *window): dict(row.values) for (key, window), row in rows.items()}
 
 

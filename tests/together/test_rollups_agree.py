@@ -237,7 +237,7 @@ def test_a_rollup_at_any_cut_is_the_models(name: str) -> None:
     assert rows(view, at_once) == expected, f"{seed=}"
     assert rows(view, merged) == expected, f"{seed=}"
     assert rows(view, merge(view, [rolled[0], merge(view, rolled[1:])])) == expected, f"{seed=}"
-    below = {(*key, *window): row.values for (key, window), row in model.answer(modelled(name), chain, "batch").items()}
+    below = {(*key, *window): row.values for (key, window), row in model.answer(modelled(name), chain, layer="batch").items()}
     assert rows(view, rolled[0]) == {group: {m: plain(value) for m, value in row.items()} for group, row in below.items()}
     hard = Counter(case for one in range(300) for case in model.hard_cases(_slice_of(name), _alone(chain, one)))
     print(f"{name}: {CASES} cases; of 300, {dict(hard)}")  # noqa: T201 - how many hard cases were drawn

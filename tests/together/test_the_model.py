@@ -71,7 +71,7 @@ def values(rows: Mapping[Any, Any]) -> dict[Any, Any]:
 @given(chain=chains())
 def test_a_rollup_depends_on_the_set_of_events_alone(name: str, chain: Chain) -> None:
     model, end = ROLLUPS[name], chain.ends[-1]
-    whole = answer(model, replace(chain, cut=end, ends=()), "batch")
+    whole = answer(model, replace(chain, cut=end, ends=()), layer="batch")
     assert values(answer(model, chain)) == values(whole)
     assert values(answer(model, replace(chain, cut={}, ends=(end,)))) == values(whole)
     assert not any(row.touched for row in whole.values())

@@ -15,9 +15,10 @@ from tandem.ledger.publish.batch_parts import BatchPart, BatchView
 from tandem.views.errors import DefinitionError
 from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.instant import microseconds
+from tandem.views.kernel.first_window import first_window
 from tandem.views.source.source import APPEND_TIME
 from tandem.views.source.watermark import Newest
-from tandem.views.view import bind, first_window
+from tandem.views.view import bind
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 

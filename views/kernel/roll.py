@@ -14,6 +14,7 @@ from tandem.views.source.event import Event
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.source.source import Source
 from tandem.views.source.value_types import normalised
+from tandem.views.together import parts, widen
 from tandem.views.view import View, bind, state_schema
 from tandem.views.windows.placement import WINDOW_COLUMNS, Step
 
@@ -28,16 +29,22 @@ _SLICES: Final = Source(topic="slices", event=SliceOfRoot, event_time=WINDOW_COL
 
 
 def roll(view: View, states: pa.Table) -> pa.Table:
-    """A rollup's states, of states of its root; those of a view that reads events are its own.
+    """A rollup's states, of states of its root or a part of it; of a view over several sources, of states of a part.
 
-    Merging and rolling commute: the states of several parts may be rolled one by one and merged, or merged and rolled.
+    Those of a view of one source are its own. Merging and rolling commute: states may be rolled one by one and merged, or merged
+    and rolled.
     """
+    states = widen(root(view), states)
     return regrouped(view, _step(view), states, state_schema(view), _keys(view)) if isinstance(view, Rollup) else states
 
 
-def partial_of(view: View, events: pa.Table, ranges: Ranges, failed: int = 0) -> Partial:
-    """The partial of a view or rollup, where nobody has the states of its root: it folds the events into these first."""
-    folded = partial(root(view), events, ranges, failed)
+def partial_of(view: View, events: pa.Table, ranges: Ranges, failed: int = 0, *, source: Source | None = None) -> Partial:
+    """The partial of a view or rollup, where nobody has the states of its root: it folds the events into these first.
+
+    `source` is whose events they are, where the view reads several.
+    """
+    of = next(part for part in parts(root(view)) if source is None or part.source == source)
+    folded = partial(of, events, ranges, failed)
     return replace(folded, states=roll(view, folded.states))
 
 

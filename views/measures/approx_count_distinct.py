@@ -13,6 +13,7 @@ from tandem.views.definition_text import call
 from tandem.views.measures.filtered import filtered
 from tandem.views.measures.measure import Aggregate, Approximation, Facts, Measure
 from tandem.views.measures.states.hashing import EMPTY, collected, one_value_hll, sketch_state, sketches_of
+from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType
 
 LG_K: Final = 12
@@ -53,9 +54,9 @@ class ApproxCountDistinct:
         return Aggregate((state,), pa.int64(), "integer", _present, _approximation())
 
 
-def approx_count_distinct(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def approx_count_distinct(expression: str, *, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The estimated number of distinct values of an expression."""
-    return filtered(ApproxCountDistinct(expression), filter)
+    return filtered(ApproxCountDistinct(expression), filter, of)
 
 
 def _build(lists: pa.ListArray) -> pa.Array:

@@ -16,6 +16,7 @@ from tandem.views.measures.filtered import filtered
 from tandem.views.measures.measure import Aggregate, Approximation, Facts, Measure
 from tandem.views.measures.states.hashing import sketch_state, states_of
 from tandem.views.measures.total import number
+from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType
 from tandem.views.value_forms import members
 
@@ -81,9 +82,15 @@ class ApproxQuantiles:
         )
 
 
-def approx_quantiles(expression: str, fractions: Sequence[float], *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def approx_quantiles(
+    expression: str,
+    fractions: Sequence[float],
+    *,
+    filter: str | None = None,  # noqa: A002  the word of SQL
+    of: Source | None = None,
+) -> Measure:
     """Estimated quantiles of an expression: `approx_quantiles("ms", (0.5, 0.99))`."""
-    return filtered(ApproxQuantiles(expression, members("fractions", fractions, "(0.5, 0.99)")), filter)
+    return filtered(ApproxQuantiles(expression, members("fractions", fractions, "(0.5, 0.99)")), filter, of)
 
 
 def _build(lists: pa.ListArray) -> pa.Array:

@@ -21,6 +21,7 @@ from tandem.views.instant import time_of
 from tandem.views.measures.filtered import filtered
 from tandem.views.measures.measure import Aggregate, Approximation, Facts, Measure
 from tandem.views.measures.states.hashing import sketch_state, states_of
+from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType, answer_field
 
 LG_ROOM: Final = 10
@@ -94,9 +95,9 @@ class ApproxTopK:
         )
 
 
-def approx_top_k(expression: str, k: int = 10, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def approx_top_k(expression: str, k: int = 10, *, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The k most frequent values of an expression, each with its count: `approx_top_k("path", 10)`."""
-    return filtered(ApproxTopK(expression, k), filter)
+    return filtered(ApproxTopK(expression, k), filter, of)
 
 
 def _build(maps: pa.MapArray) -> pa.Array:

@@ -20,6 +20,7 @@ from tandem.views.measures.moments import quotient
 from tandem.views.measures.states.float_moments import COMOMENTS, FLOAT_COMOMENTS, answers, comoments_state, numbers
 from tandem.views.measures.states.power_sums import POWER_SUMS, power_sum_states, power_sums, scale_of
 from tandem.views.measures.total import number
+from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType
 
 Statistic = Literal["covariance", "correlation"]
@@ -79,11 +80,18 @@ class Comoment:
             return answers(np.clip(xy / np.sqrt(xx) / np.sqrt(yy), -1, 1), n >= 1)
 
 
-def covariance(first: str, second: str, *, population: bool = False, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def covariance(
+    first: str,
+    second: str,
+    *,
+    population: bool = False,
+    filter: str | None = None,  # noqa: A002  the word of SQL
+    of: Source | None = None,
+) -> Measure:
     """The covariance of two expressions, of a sample unless `population`."""
-    return filtered(Comoment(first, second, "covariance", population), filter)
+    return filtered(Comoment(first, second, "covariance", population), filter, of)
 
 
-def correlation(first: str, second: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def correlation(first: str, second: str, *, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002  the word of SQL
     """Pearson's correlation of two expressions."""
-    return filtered(Comoment(first, second, "correlation", population=True), filter)
+    return filtered(Comoment(first, second, "correlation", population=True), filter, of)

@@ -10,6 +10,7 @@ from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError
 from tandem.views.measures.filtered import filtered
 from tandem.views.measures.measure import Aggregate, Facts, Measure, State, only
+from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType
 
 
@@ -43,11 +44,11 @@ class FilterCondition:
         return Aggregate((state,), pa.bool_(), "boolean", only)
 
 
-def bool_or(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def bool_or(expression: str, *, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002  the word of SQL
     """Whether a condition held for at least one event."""
-    return filtered(FilterCondition(expression, "or"), filter)
+    return filtered(FilterCondition(expression, "or"), filter, of)
 
 
-def bool_and(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002
+def bool_and(expression: str, *, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002
     """Whether a condition held for every event."""
-    return filtered(FilterCondition(expression, "and"), filter)
+    return filtered(FilterCondition(expression, "and"), filter, of)

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from tandem.views.measures.filtered import filtered
 from tandem.views.measures.measure import Aggregate, Facts, Measure, State, only
+from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType
 
 
@@ -28,6 +29,6 @@ class Count:
         return Aggregate((state,), pa.int64(), "integer", only)
 
 
-def count(*, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def count(*, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The number of events."""
-    return filtered(Count(), filter)
+    return filtered(Count(), filter, of)

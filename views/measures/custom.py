@@ -44,6 +44,8 @@ from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError, TandemError, TooLong, said_by
 from tandem.views.measures.filtered import Filtered
 from tandem.views.measures.measure import Aggregate, Approximation, Facts, Measure, State
+from tandem.views.measures.of_source import OfSource
+from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType, kind_of
 
 _PARAMETERS: Final = (bool, int, float, str, bytes, Decimal, date, timedelta, type(None))
@@ -107,6 +109,10 @@ class CustomMeasure:
     def filtered(self, condition: str) -> Measure:
         """The measure over the events for which a condition is true."""
         return Filtered(self, condition)
+
+    def of(self, source: Source) -> Measure:
+        """The measure over the events of one of a view's sources."""
+        return OfSource(self, source)
 
     def bind(self, types: Sequence[ValueType]) -> Aggregate:
         """One state, and an answer of the declared type."""

@@ -14,6 +14,7 @@ from tandem.views.errors import DefinitionError
 from tandem.views.measures.filtered import filtered
 from tandem.views.measures.measure import Aggregate, Facts, Measure, State
 from tandem.views.measures.states.distinct_set import MOST, check_limit, distinct_set
+from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType, answer_field
 
 P = ParamSpec("P")
@@ -73,9 +74,9 @@ class CountDistinct(_DistinctValues):
         return Aggregate((_distinct_values(value, self.limit),), pa.int64(), "integer", _numbers)
 
 
-def collect_set(expression: str, *, limit: int = 1000, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def collect_set(expression: str, *, limit: int = 1000, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The distinct values of an expression in ascending order; null if there are more than `limit`, at most 100 000."""
-    return filtered(CollectSet(expression, limit), filter)
+    return filtered(CollectSet(expression, limit), filter, of)
 
 
 def _told_of_the_limit(factory: Callable[P, Measure]) -> Callable[P, Measure]:
@@ -94,12 +95,12 @@ def _told_of_the_limit(factory: Callable[P, Measure]) -> Callable[P, Measure]:
 
 
 @_told_of_the_limit
-def count_distinct(expression: str, *, limit: int, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def count_distinct(expression: str, *, limit: int, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The exact number of distinct values of an expression; null if there are more than `limit`, at most 100 000.
 
     Every state keeps its values, so `limit` bounds its memory. `approx_count_distinct` needs no limit.
     """
-    return filtered(CountDistinct(expression, limit), filter)
+    return filtered(CountDistinct(expression, limit), filter, of)
 
 
 def _distinct_values(value: ValueType, limit: int) -> State:

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 from tandem.views.definition_text import call
 from tandem.views.measures.filtered import filtered
 from tandem.views.measures.measure import Aggregate, Facts, Measure, State, only
+from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType
 
 
@@ -43,11 +44,11 @@ class Extreme:
         return Aggregate((state,), value.arrow, value.kind, only)
 
 
-def minimum(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def minimum(expression: str, *, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The smallest value of an expression."""
-    return filtered(Extreme(expression, "min"), filter)
+    return filtered(Extreme(expression, "min"), filter, of)
 
 
-def maximum(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def maximum(expression: str, *, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The largest value of an expression."""
-    return filtered(Extreme(expression, "max"), filter)
+    return filtered(Extreme(expression, "max"), filter, of)

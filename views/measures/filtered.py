@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 
 from tandem.views.definition_text import literal
 from tandem.views.measures.measure import Aggregate, Measure
+from tandem.views.measures.of_source import OfSource
+from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType
 from tandem.views.sql.syntax import enclosed
 
@@ -40,6 +42,14 @@ class Filtered:
         return replace(aggregate, states=states)
 
 
-def filtered(measure: Measure, filter_: str | None) -> Measure:
-    """The measure, over the events for which the filter is true if there is one."""
-    return measure if filter_ is None else Filtered(measure, filter_)
+def filtered(measure: Measure, filter_: str | None, of: Source | None = None) -> Measure:
+    """The measure, over the events for which the filter is true if there is one, and of that source alone if one is named."""
+    over = measure if filter_ is None else Filtered(measure, filter_)
+    return over if of is None else OfSource(over, of)
+
+
+def bare(measure: Measure) -> Measure:
+    """The measure without its filter and its source."""
+    while isinstance(measure, Filtered | OfSource):
+        measure = measure.measure
+    return measure

@@ -16,6 +16,7 @@ from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError
 from tandem.views.measures.filtered import filtered
 from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, Aggregate, Facts, Measure, State
+from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType, answer_field
 from tandem.views.sql.engine import quoted
 
@@ -157,40 +158,40 @@ class NewestVersion:
         return Aggregate((state,), value.arrow, value.kind, lambda columns: columns[0].flatten()[-1])
 
 
-def first(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def first(expression: str, *, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The value of the earliest event."""
-    return filtered(One(expression, "min"), filter)
+    return filtered(One(expression, "min"), filter, of)
 
 
-def last(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002
+def last(expression: str, *, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002
     """The value of the latest event."""
-    return filtered(One(expression, "max"), filter)
+    return filtered(One(expression, "max"), filter, of)
 
 
-def first_k(expression: str, k: int, *, filter: str | None = None) -> Measure:  # noqa: A002
+def first_k(expression: str, k: int, *, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002
     """The values of the k earliest events, the earliest first."""
-    return filtered(Several(expression, k, "min"), filter)
+    return filtered(Several(expression, k, "min"), filter, of)
 
 
-def last_k(expression: str, k: int, *, filter: str | None = None) -> Measure:  # noqa: A002
+def last_k(expression: str, k: int, *, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002
     """The values of the k latest events, the latest first."""
-    return filtered(Several(expression, k, "max"), filter)
+    return filtered(Several(expression, k, "max"), filter, of)
 
 
-def max_by(expression: str, by: str, k: int, *, filter: str | None = None) -> Measure:  # noqa: A002
+def max_by(expression: str, by: str, k: int, *, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002
     """The values of `expression` for the k largest values of `by`, with these: `max_by("merchant", "amount", 3)`.
 
     The largest comes first, of equal ones the latest.
     """
-    return filtered(Several(expression, k, "max", by), filter)
+    return filtered(Several(expression, k, "max", by), filter, of)
 
 
-def min_by(expression: str, by: str, k: int, *, filter: str | None = None) -> Measure:  # noqa: A002
+def min_by(expression: str, by: str, k: int, *, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002
     """The values of `expression` for the k smallest values of `by`, with these: `min_by("merchant", "amount", 3)`.
 
     The smallest comes first, of equal ones the earliest.
     """
-    return filtered(Several(expression, k, "min", by), filter)
+    return filtered(Several(expression, k, "min", by), filter, of)
 
 
 def _place(types: Sequence[ValueType]) -> list[tuple[str, pa.DataType]]:

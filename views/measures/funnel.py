@@ -22,6 +22,7 @@ from tandem.views.measures.filtered import filtered
 from tandem.views.measures.measure import Aggregate, Facts, Measure
 from tandem.views.measures.states.distinct_set import check_limit
 from tandem.views.measures.states.event_set import PLACE, PLACE_INPUTS, event_set
+from tandem.views.source.source import Source
 from tandem.views.source.value_types import INTEGER, ValueType, answer_field
 from tandem.views.value_forms import members
 
@@ -95,12 +96,13 @@ def funnel(
     by: str,
     limit: int = 10_000,
     filter: str | None = None,  # noqa: A002  the word of SQL
+    of: Source | None = None,
 ) -> Measure:
     """How many users got how far: `funnel(("kind = 'seen'", "kind = 'click'"), within=timedelta(minutes=30), by="user")`.
 
     The list of their numbers by step. It is null if more than `limit` events match a step, at most 100 000.
     """
-    return filtered(Funnel(members("steps", steps, _EXAMPLE), within, by, limit), filter)
+    return filtered(Funnel(members("steps", steps, _EXAMPLE), within, by, limit), filter, of)
 
 
 @dataclass(frozen=True)

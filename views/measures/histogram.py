@@ -15,6 +15,7 @@ from tandem.views.errors import DefinitionError
 from tandem.views.measures.filtered import filtered
 from tandem.views.measures.measure import Aggregate, Facts, Measure, State
 from tandem.views.measures.total import number
+from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType
 from tandem.views.value_forms import members
 
@@ -65,9 +66,15 @@ class Histogram:
         return Aggregate(states, answer, "struct", lambda columns: pa.StructArray.from_arrays(list(columns), names=names))
 
 
-def histogram(expression: str, edges: Sequence[int | float | Decimal], *, filter: str | None = None) -> Measure:  # noqa: A002
+def histogram(
+    expression: str,
+    edges: Sequence[int | float | Decimal],
+    *,
+    filter: str | None = None,  # noqa: A002  the word of SQL
+    of: Source | None = None,
+) -> Measure:
     """How the values of an expression lie between edges: `histogram("ms", (10, 100, 1000))`."""
-    return filtered(Histogram(expression, members("edges", edges, "(10, 100, 1000)")), filter)
+    return filtered(Histogram(expression, members("edges", edges, "(10, 100, 1000)")), filter, of)
 
 
 def _below(edge: float | Decimal, value: ValueType) -> str:

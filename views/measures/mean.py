@@ -13,6 +13,7 @@ from tandem.views.measures.filtered import filtered
 from tandem.views.measures.measure import Aggregate, Approximation, Measure, State
 from tandem.views.measures.states.sums import DOUBLE_SUMS, SUMS, exact_sums, float_sums, sum_states
 from tandem.views.measures.total import number
+from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType
 
 _EXACT_IN_DOUBLE: Final = 2**53
@@ -51,9 +52,9 @@ class Mean:
         return Aggregate(states, pa.float64(), "float", lambda columns: _exact_mean(columns, unit))
 
 
-def mean(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def mean(expression: str, *, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The mean of an expression."""
-    return filtered(Mean(expression), filter)
+    return filtered(Mean(expression), filter, of)
 
 
 def _mean_of_doubles(columns: Sequence[pa.Array]) -> pa.Array:

@@ -19,6 +19,7 @@ from tandem.views.measures.measure import Aggregate, Approximation, Measure
 from tandem.views.measures.states.float_moments import FLOAT_MOMENTS, MOMENTS, Doubles, answers, moments_state, numbers
 from tandem.views.measures.states.power_sums import POWER_SUMS, power_sum_states, power_sums, scale_of
 from tandem.views.measures.total import number
+from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType
 
 Statistic = Literal["variance", "stddev", "skewness", "kurtosis"]
@@ -72,24 +73,24 @@ class Moment:
         return answers(found, n >= least)
 
 
-def variance(expression: str, *, population: bool = False, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def variance(expression: str, *, population: bool = False, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The variance of an expression, of a sample unless `population`."""
-    return filtered(Moment(expression, "variance", population), filter)
+    return filtered(Moment(expression, "variance", population), filter, of)
 
 
-def stddev(expression: str, *, population: bool = False, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def stddev(expression: str, *, population: bool = False, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The standard deviation of an expression, of a sample unless `population`."""
-    return filtered(Moment(expression, "stddev", population), filter)
+    return filtered(Moment(expression, "stddev", population), filter, of)
 
 
-def skewness(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def skewness(expression: str, *, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The skewness of an expression: 0 for a symmetric distribution, positive for a long tail of large values."""
-    return filtered(Moment(expression, "skewness", population=True), filter)
+    return filtered(Moment(expression, "skewness", population=True), filter, of)
 
 
-def kurtosis(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def kurtosis(expression: str, *, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The excess kurtosis of an expression: how much heavier its tails are than those of a normal distribution."""
-    return filtered(Moment(expression, "kurtosis", population=True), filter)
+    return filtered(Moment(expression, "kurtosis", population=True), filter, of)
 
 
 def _of_moments(statistic: Statistic, n: Doubles, sums: Sequence[Doubles], less: int) -> Doubles:

@@ -11,6 +11,7 @@ from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError
 from tandem.views.measures.filtered import filtered
 from tandem.views.measures.measure import POSITION, Aggregate, Facts, Measure, State
+from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType, answer_field
 
 _MOST: Final = 10_000
@@ -69,9 +70,9 @@ class Sample:
         return Aggregate((state,), answer, "list", lambda columns: _present(columns, answer))
 
 
-def sample(expression: str, k: int = 100, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def sample(expression: str, k: int = 100, *, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The values of an expression for k events drawn at random, the same in every answer: `sample("path", 20)`."""
-    return filtered(Sample(expression, k), filter)
+    return filtered(Sample(expression, k), filter, of)
 
 
 def _present(columns: Sequence[pa.Array], answer: pa.DataType) -> pa.Array:

@@ -18,6 +18,7 @@ from tandem.views.errors import TandemError
 from tandem.views.measures.filtered import filtered
 from tandem.views.measures.measure import Aggregate, Approximation, Facts, Measure
 from tandem.views.measures.states.hashing import EMPTY, collected, one_value_theta, sketch_state, sketches_of
+from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType
 
 LG_K: Final = 12
@@ -74,9 +75,9 @@ class Different:
     upper: float
 
 
-def theta_sketch(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def theta_sketch(expression: str, *, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The estimated number of distinct values of an expression, in a state that also intersects and subtracts."""
-    return filtered(ThetaSketch(expression), filter)
+    return filtered(ThetaSketch(expression), filter, of)
 
 
 def theta_union(states: Sequence[bytes | None]) -> Different:

@@ -12,6 +12,7 @@ from tandem.views.errors import DefinitionError
 from tandem.views.measures.filtered import filtered
 from tandem.views.measures.measure import Aggregate, Approximation, Measure, only
 from tandem.views.measures.states.sums import DOUBLE_SUMS, SUMS, exact_sums, float_sums, sum_states
+from tandem.views.source.source import Source
 from tandem.views.source.value_types import ValueType
 
 _WIDE_DIGITS: Final = 76
@@ -58,6 +59,6 @@ def number(types: Sequence[ValueType]) -> ValueType:
     return value
 
 
-def total(expression: str, *, filter: str | None = None) -> Measure:  # noqa: A002  the word of SQL
+def total(expression: str, *, filter: str | None = None, of: Source | None = None) -> Measure:  # noqa: A002  the word of SQL
     """The sum of an expression."""
-    return filtered(Total(expression), filter)
+    return filtered(Total(expression), filter, of)

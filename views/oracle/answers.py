@@ -69,6 +69,7 @@ def grouped(view: View, events: pa.Table) -> tuple[dict[Group, list[CountedRow]]
     source prepares them, in any order. Raises DefinitionError.
     """
     bind(view)
+    source = view.source
     if not isinstance(view, DatedView):
         groups, refused = _group(view, events)
         return groups, Counter(reason for _, reason in refused)
@@ -76,7 +77,7 @@ def grouped(view: View, events: pa.Table) -> tuple[dict[Group, list[CountedRow]]
     rejected: Counter[Reason] = Counter()
     before, events = set[int](), with_numbers(events)
     for definition in definitions(view):
-        times = event_times(view.source, events)
+        times = event_times(source, events)
         counting = [any(map(definition.counts, starts(view.window, at))) for at in times]
         part, refused = _group(definition.view, events.filter(pa.array(counting, pa.bool_())))
         groups |= {group: rows for group, rows in part.items() if definition.has(group)}

@@ -18,6 +18,8 @@ from tandem.views.sinks.sink import Sink
 from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.source import Source
 from tandem.views.table import VERSIONS, Table
+from tandem.views.together import over, several
+from tandem.views.united_source import sources_of
 from tandem.views.value_forms import MAPPINGS, display_text, not_a_mapping
 from tandem.views.view import View, bind
 
@@ -62,10 +64,13 @@ def named_definitions(
     built = []
     for view, name in zip(views, _names(views, named_so, place, "view"), strict=True):
         _check_parts(view, f"{place(view)}: view {name!r}")
-        if id(view.source) not in named:
-            have = listed(variables.get(id(view.source), ""), [source.name for source in named.values()])
-            raise DefinitionError(f"{place(view)}: view {name!r}: its source is not in SOURCES; sources: {have}")
-        built.append(replace(view, name=name, source=named[id(view.source)]))
+        for source in sources_of(view.source):
+            if id(source) not in named:
+                have = listed(variables.get(id(source), ""), [each.name for each in named.values()])
+                raise DefinitionError(f"{place(view)}: view {name!r}: its source is not in SOURCES; sources: {have}")
+        with _placed(f"{place(view)}: view {name!r}"):
+            of_project = over(view, {source: named[id(source)] for source in sources_of(view.source)})
+        built.append(replace(of_project, name=name))
     copies = dict(zip(map(id, views), built, strict=True))
     of_views: dict[int, View] = {}
     for view in views:
@@ -73,6 +78,7 @@ def named_definitions(
             of_views[id(view)] = _over_parents(copies[id(view)], copies)
             bind(of_views[id(view)])
     built = [*of_views.values()]
+    _check_parts_of(built)
     context = loader, modules, variables, place, of_views
     alerts = [alert for _, alert in _of_views(*context, tuple_name="ALERTS", kind=Alert)]
     sinks: dict[object, Sink] = {}
@@ -94,6 +100,12 @@ def _with_versions(views: Sequence[View], variables: dict[int, str]) -> tuple[li
             every[id(view.parent)] = view.parent
         every[id(view)] = view
     return [*every.values()], names
+
+
+def _check_parts_of(views: Sequence[View]) -> None:
+    """Raise DefinitionError for a view over several sources, which have no answers yet."""
+    for view in filter(several, views):
+        raise DefinitionError(f"view {view.name!r}: a view over several sources can be tested, and not yet applied")
 
 
 def _over_parents(view: View, views: Mapping[int, View]) -> View:
@@ -173,7 +185,9 @@ def _of_variables(definitions: ModuleType, kind: type[Definition]) -> list[Defin
     """The definitions of a kind in definitions.py, each once, but for names that begin with _. Raises DefinitionError."""
     values: list[Any] = [value for name, value in vars(definitions).items() if not name.startswith("_")]
     views: Any = vars(definitions).get("VIEWS", values)
-    of_views: list[Any] = [view.source for view in views if isinstance(view, View)] if isinstance(views, Sequence) else []
+    of_views: list[Any] = []
+    for view in views if isinstance(views, Sequence) else ():
+        of_views += sources_of(view.source) if isinstance(view, View) else ()
     listed_ones: dict[int, Definition] = {id(value): value for value in (*values, *of_views) if isinstance(value, kind)}
     if not listed_ones:
         name = kind.__name__

@@ -72,6 +72,12 @@ def later(*watermarks: int | None) -> int | None:
     return max((one for one in watermarks if one is not None), default=None)
 
 
+def least(watermarks: Sequence[int | None]) -> int | None:
+    """The watermark of several sources together: the least of theirs; None while one of them has no event."""
+    there = [each for each in watermarks if each is not None]
+    return min(there) if len(there) == len(watermarks) else None
+
+
 def final_until(source: "Source", reached: int, grace: timedelta = timedelta(0)) -> int:
     """The watermark less the source's lateness and `grace`: windows that end at or before it are final."""
     return max(_LEAST, reached - (source.lateness + grace) // MICROSECOND)
