@@ -34,6 +34,7 @@ from tandem.views.source import watermark
 from tandem.views.source.event_maxima import maxima_of
 from tandem.views.source.offset_ranges import Partition
 from tandem.views.source.watermark import Maxima
+from tandem.views.view import View
 from tests.views.logged import records
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -174,6 +175,17 @@ class World:
         self.maxima: Maxima = {}
         self.watermark: int | None = None
 
+    def beside(self, source: str) -> "World":
+        """The log and the micro-batches of another source of the project, in the same state."""
+        other = replace(self, log={partition: [] for partition in self.log}, source=source)
+        other.live, other.project, other.tables = self.live, self.project, self.tables
+        return other
+
+    @property
+    def views(self) -> dict[str, View]:
+        """The source's views by name, but for rollups."""
+        return {name: view for name, view in self.project.views.items() if view.source.name == self.source}
+
     def append(self, partition: int, *values: bytes) -> None:
         """Records at a partition's end."""
         self.log[partition] += values
@@ -206,7 +218,7 @@ class World:
         prepared = prepare(source, decoded.events, tuple(dict.fromkeys(topic for topic, _ in self.places)))
         partials = {
             self.live.views[name].fingerprint: partial(view, prepared.events, ranges(start, end), prepared.failed)
-            for name, view in self.project.views.items()
+            for name, view in self.views.items()
         }
         reasons = decoded.rejects["reason"].to_pylist()
         return Folded(
@@ -221,7 +233,7 @@ class World:
             maxima=maxima_of(source, decoded.events),
             after_final={
                 self.live.views[name].fingerprint: count
-                for name, view in self.project.views.items()
+                for name, view in self.views.items()
                 if (count := after_final(view, prepared.events, reached))
             },
         )
@@ -235,7 +247,7 @@ class World:
     def recomputed(self, cut: Position, *, files: int = 1) -> Callable[[Publication | None], Publication]:
         """Fold everything below the cut into a batch version of every view; what a state of the release becomes by them."""
         self._version += 1
-        rows = {name: self.write_version(name, self._version, cut, files=files) for name in self.project.views}
+        rows = {name: self.write_version(name, self._version, cut, files=files) for name in self.views}
         parts = {name: BatchPart(self._version, rows[name], cut) for name in rows}
         folded = self.fold(LOG_START, cut)
 
@@ -246,7 +258,7 @@ class World:
                 parent,
                 self.source,
                 cut,
-                views={name: view.fingerprint for name, view in parent.views.items()},
+                views={name: parent.views[name].fingerprint for name in rows},
                 maxima=folded.maxima,
                 idle=self.project.sources[self.source].idle,
             )
@@ -257,14 +269,17 @@ class World:
                 "test",
                 "recompute",
                 parent.release,
-                {self.source: cut},
-                {name: BatchView(view.fingerprint, (parts[name],)) for name, view in parent.views.items()},
-                counts={self.source: folded.counts},
-                rejected={name: dict(folded.rejected.get(view.fingerprint, {})) for name, view in parent.views.items()},
-                newest={self.source: folded.newest} if folded.newest else {},
-                maxima={self.source: folded.maxima},
-                watermarks={} if labels.watermark is None else {self.source: labels.watermark},
-                after_final=labels.after_final,
+                {**parent.cuts, self.source: cut},
+                {**parent.views, **{name: BatchView(parent.views[name].fingerprint, (parts[name],)) for name in rows}},
+                counts={**parent.counts, self.source: folded.counts},
+                rejected={
+                    **parent.rejected,
+                    **{name: dict(folded.rejected.get(parent.views[name].fingerprint, {})) for name in rows},
+                },
+                newest={**parent.newest, **({self.source: folded.newest} if folded.newest else {})},
+                maxima={**parent.maxima, self.source: folded.maxima},
+                watermarks={**parent.watermarks, **({} if labels.watermark is None else {self.source: labels.watermark})},
+                after_final={**parent.after_final, **labels.after_final},
             )
 
         return derive

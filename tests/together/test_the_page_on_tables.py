@@ -27,6 +27,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (definitions,) = (step.text for step in steps("tables.md") if isinstance(step, File))
     appended = datetime.fromisoformat("2026-11-02T00:00:00Z")
     world = World(tmp_path, definitions=definitions, appended=appended, source="prices")
+    orders = world.beside("orders")
+    for sku, minute, items in (("tea", 450, 2), ("tea", 590, 3), ("pen", 500, 1), ("pen", 610, 5), ("ink", 480, 9)):
+        order = {"sku": sku, "at": f"2026-11-01T{minute // 60:02}:{minute % 60:02}:00Z", "items": items}
+        orders.append(0, json.dumps(order).encode())
+    orders.trigger()
     for number, (sku, hour, price, deleted) in enumerate(PRICES):
         version = {"sku": sku, "since": f"2026-11-01T{hour:02}:00:00Z", "price": price, "deleted": deleted}
         world.append(0, json.dumps(version).encode())

@@ -94,9 +94,11 @@ def test_both_paths_and_the_published_answers_agree(
         settings.write("[speed]\nmax_events = 60\n")
     rate = 'rate: Annotated[Decimal, Scale(2, rounding="half_even")]'
     imports = "from datetime import datetime\nfrom decimal import Decimal\nfrom typing import Annotated"
-    rounding = DEFINITIONS.replace("cents: int", f"cents: int\n    {rate}").replace("import Event", "import Event, Scale, rollup")
-    by_day = "by_day = rollup(per_hour, keys=(), window=tumbling(days=1))\nSOURCES ="
-    rounding = rounding.replace("SOURCES =", by_day).replace("(per_hour, refunds)", "(per_hour, refunds, by_day)")
+    rounding = DEFINITIONS.replace("cents: int", f"cents: int\n    {rate}")
+    rounding = rounding.replace("import Event", "import Event, Scale, Table, rollup")
+    by_day = "by_day = rollup(per_hour, keys=(), window=tumbling(days=1))\n"
+    by_day += "sale_of = Table(sales, key={'shop': 'shop'}, gone='cents < 0')\nSOURCES ="
+    rounding = rounding.replace("SOURCES =", by_day).replace("(per_hour, refunds)", "(per_hour, refunds, by_day, sale_of)")
     shop.define(rounding.replace("from datetime import datetime", imports))
     one = with_rates(records(1, 100))
     shop.sell(one)
@@ -122,11 +124,12 @@ def test_both_paths_and_the_published_answers_agree(
         assert counts["rounded"] == expected_roundings
     between = {tuple(each["between"]) for each in sales["compared"]}
     assert between == {("speed", "batch"), ("published", "batch"), ("published", "speed")}
-    assert {each["view"] for each in sales["compared"]} == {"per_hour", "refunds"}
+    assert {each["view"] for each in sales["compared"]} == {"per_hour", "refunds", "sale_of_versions"}
     assert {each["rows"] for each in sales["compared"] if each["view"] == "per_hour"} == {len(expected.per_hour)}
-    per_hour, refunds = sales["sampled"]
+    per_hour, refunds, versions = sales["sampled"]
     assert (per_hour["view"], per_hour["keys"], per_hour["answers"]) == ("per_hour", 4, 4 * len(expected.per_hour))
     assert (refunds["view"], refunds["keys"], refunds["answers"]) == ("refunds", 1, 2)
+    assert versions["view"] == "sale_of_versions"
     assert {each["differ"] for each in sales["sampled"]} == {0}
     assert Publications(shop.tables).latest() == live
     assert list(Path(shop.tables.root, "scratch").iterdir()) == []
