@@ -13,7 +13,7 @@ import pyarrow as pa
 from tandem.views.decode import function
 from tandem.views.decode.lists import one_by_one, whole
 from tandem.views.errors import DefinitionError
-from tandem.views.source.decoder import Decoder, record_parameters
+from tandem.views.source.decoder import Decoder, reads_tombstones, record_parameters
 from tandem.views.source.event import Event, Field, event_fields
 from tandem.views.source.fields.columns import unfit
 from tandem.views.source.fields.reasons import Reject, refusal
@@ -83,8 +83,8 @@ def parse_values(
     read = ("value", *record_parameters(decoder))
     parse = parser(event, decoder, source.max_events_per_record, each=source.each_event_alone, unnest=source.unnest)
     parsers = parse.for_values(batch.column("value")) if isinstance(parse, Searched) else repeat(parse)
-    # A tombstone is for a function only; a platform's decoder, of an older version, reads bytes.
-    tombstones = source.tombstone_rule == "event" and not isinstance(decoder, RecordFormat)
+    # The decoder of an older version may read bytes alone.
+    tombstones = source.tombstone_rule == "event" and reads_tombstones(decoder)
     return _parse(parsers, *(batch.column(name).to_pylist() for name in read), tombstones=tombstones)
 
 

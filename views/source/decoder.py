@@ -67,6 +67,11 @@ def record_parameters(decoder: Decoder) -> tuple[str, ...]:
     return tuple(signature(decoder).parameters)[1:] if isinstance(decoder, FunctionType) else getattr(decoder, "record_parts", ())
 
 
+def reads_tombstones(decoder: Decoder) -> bool:
+    """Whether it can make an event of a record without a value: a function of the project, and a format that says so."""
+    return isinstance(decoder, FunctionType) or getattr(decoder, "reads_tombstones", False)
+
+
 def decoder_name(decoder: Decoder) -> str:
     """The decoder's name for readers: `json`, `apache_combined`, `my_function`."""
     if isinstance(decoder, FunctionType):

@@ -4,19 +4,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from inspect import signature
-from types import FunctionType
 from typing import Final, Literal, get_args
 
 import pyarrow as pa
 
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.keep import check_keep
-from tandem.views.source.decoder import Decoder, check_decoder, defined_by_name, record_parameters
+from tandem.views.source.decoder import Decoder, check_decoder, defined_by_name, reads_tombstones, record_parameters
 from tandem.views.source.event import TIMESTAMP, Event, event_fields, event_schema
 from tandem.views.source.fields.event_time import EVENT_TIME_COLUMN, time_path
 from tandem.views.source.fields.named_fields import fields_to_unnest
 from tandem.views.source.fields.rounded import roundings_schema
-from tandem.views.source.format import Unnest
+from tandem.views.source.format import RecordFormat, Unnest
 from tandem.views.source.formats.json import JSON
 from tandem.views.source.record_filter import RecordFilter, check_record_filter, record_filter_parameters
 from tandem.views.source.schema_version import Version
@@ -113,8 +112,9 @@ class Source:
     * `compacted`: a topic has the cleanup.policy compact. An event can then be gone before it is archived, because a newer
       one of its key replaced it, so no answer is called exact.
     * `tombstones`: what a record without a value is, with which a producer deletes its key. With "skip" it is neither an event
-      nor a reject, and is counted as skipped. With "event" the decoder, which is then a function, takes None in place of bytes,
-      with the `key` if it names it. With "reject" it is a reject. The default is "skip" with `compacted`, else "reject".
+      nor a reject, and is counted as skipped. With "event" the decoder, which is then debezium() or a function, takes None in
+      place of bytes, with the `key` if it names it. With "reject" it is a reject. The default is "skip" with `compacted` and
+      with debezium(), else "reject".
     * `start`: where the log starts for this source: a time, "now", or the first offsets by partition, {0: 1200}, of several
       topics by topic and partition. Records before it may be archived, and never count. `apply` turns a time into offsets once:
       of each partition the first record with a timestamp at or after it. The default is the first record.
@@ -127,9 +127,9 @@ class Source:
     How a record becomes an event:
 
     * `event`: the event type.
-    * `decoder`: an object (json(), csv(...), tsv(...), syslog(), apache(...), nginx(...), avro(...), protobuf(...)) or a
-      function of the project. A function takes the value's bytes, and by name what it needs of `key`, `headers`, `timestamp`,
-      `topic_id`, `partition` and `offset`; it returns an event or raises.
+    * `decoder`: an object (json(), csv(...), tsv(...), syslog(), apache(...), nginx(...), avro(...), protobuf(...),
+      debezium()) or a function of the project. A function takes the value's bytes, and by name what it needs of `key`,
+      `headers`, `timestamp`, `topic_id`, `partition` and `offset`; it returns an event or raises.
     * `versions`: earlier versions of the event type, the newest first. A record that the event type rejects is read as the
       first version that accepts it; the event is what that version's upgrade returns.
     * `max_events_per_record`: with a number n, a value holds a list of 1 to n events. The decoder defines the list: a JSON
@@ -219,10 +219,10 @@ class Source:
             raise DefinitionError(f"compacted {self.compacted!r} is neither True nor False")
         if self.tombstones not in (None, *get_args(Tombstones)):
             raise DefinitionError(f"tombstones {self.tombstones!r} is not one of: {', '.join(get_args(Tombstones))}")
-        if self.tombstones == "event" and not isinstance(self.decoder, FunctionType):
+        if self.tombstones == "event" and not reads_tombstones(self.decoder):
             raise DefinitionError(
-                f'tombstones="event" needs a function of the project as decoder, which takes None and returns an event; '
-                f"{self.decoder} reads bytes"
+                f'tombstones="event" needs debezium() as decoder, or a function of the project that takes None and returns an '
+                f"event; {self.decoder} reads bytes"
             )
         if self.key is not None and not isinstance(self.key, str):
             raise DefinitionError(f"key {self.key!r} is not an expression over the event's fields, such as 'customer'")
@@ -262,8 +262,11 @@ class Source:
 
     @property
     def tombstone_rule(self) -> Tombstones:
-        """What a record without a value is: as declared, else nothing on a compacted topic, and a reject on any other."""
-        return self.tombstones or ("skip" if self.compacted else "reject")
+        """What a record without a value is: as declared, else nothing where producers delete by it, and a reject elsewhere."""
+        if self.tombstones is not None:
+            return self.tombstones
+        deletes = self.compacted or (isinstance(self.decoder, RecordFormat) and reads_tombstones(self.decoder))
+        return "skip" if deletes else "reject"
 
     @property
     def skips(self) -> bool:

@@ -19,6 +19,7 @@ from tests.views.source.formats import (
     test_avro,
     test_aws_logs,
     test_csv,
+    test_debezium,
     test_json,
     test_nginx,
     test_nginx_json,
@@ -58,6 +59,7 @@ DECODERS: dict[str, tuple[Source, list[bytes]]] = {
             test_avro.framed(2**32 - 1, test_avro.written(test_avro.WITH_NOTE, note="a")),
         ],
     ),
+    "debezium": (test_debezium.KINDS, [test_debezium.envelope(), test_debezium.envelope("u", schema=True)]),
     "protobuf": (test_protobuf.ORDERS, [test_protobuf.sent(tags=["a"], spots=[{"x": 1}], note="b")]),
     "function": (test_decode_function.PINGS, [test_decode_function.ping(number) for number in range(15)]),
     "header": (

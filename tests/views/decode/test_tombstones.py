@@ -68,8 +68,10 @@ def test_a_function_reads_a_tombstone_and_its_key() -> None:
     assert [(one["_offset"], one["_index"]) for one in found.events.to_pylist()] == [(0, 0), (1, 0), (1, 1)]
 
 
-def test_only_a_function_reads_tombstones() -> None:
-    with pytest.raises(DefinitionError, match=r'tombstones="event" needs a function of the project as decoder, .*json\(\) reads'):
+def test_only_a_function_and_debezium_read_tombstones() -> None:
+    with pytest.raises(
+        DefinitionError, match=r'tombstones="event" needs debezium\(\) as decoder, or a function .*json\(\) reads'
+    ):
         replace(CHANGES, tombstones="event")
     with pytest.raises(DefinitionError, match="tombstones 'keep' is not one of: skip, event, reject"):
         replace(CHANGES, tombstones="keep")  # type: ignore[arg-type]

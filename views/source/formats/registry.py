@@ -8,6 +8,7 @@ from tandem.views.source.formats.access_logs.aws_logs import cloudfront as cloud
 from tandem.views.source.formats.access_logs.nginx import nginx as nginx
 from tandem.views.source.formats.access_logs.nginx_json import nginx_json as nginx_json
 from tandem.views.source.formats.avro import avro as avro
+from tandem.views.source.formats.change_events.debezium import debezium as debezium
 from tandem.views.source.formats.csv import csv as csv
 from tandem.views.source.formats.csv import tsv as tsv
 from tandem.views.source.formats.json import json as json
