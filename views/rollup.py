@@ -112,6 +112,7 @@ def rollup(
         units={part: text for part, text in parent.units.items() if part in named},
         tolerances={part: tolerance for part, tolerance in parent.tolerances.items() if part in named},
         keep=parent.keep,
+        lookup=parent.lookup,
         parent=parent,
         of_keys=of_keys,
     )
@@ -205,7 +206,7 @@ def _check_parts(view: Rollup, place: str) -> None:
                     f"{place}, {part}: {name!r} is not what the parent has; a rollup takes {part} of its parent by their names: "
                     f"{listed(name, theirs)}"
                 )
-    for part in ("where", "keep"):
+    for part in ("where", "keep", "lookup"):
         value, of_parent = getattr(view, part), getattr(view.parent, part)
         if value != of_parent:
             raise DefinitionError(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, get_args
 
 from tandem.views.errors import DefinitionError
+from tandem.views.lookup import FileTable, from_file
 from tandem.views.measures.first_last import GONE, NewestVersion, Order
 from tandem.views.rollup import Rollup, ancestors
 from tandem.views.source.event import event_fields
@@ -77,6 +78,15 @@ class Table(Rollup):
             of_keys={name: quoted(name) for name in key or {}},
             **parts,
         )
+
+    @staticmethod
+    def from_file(path: str, *, key: str) -> FileTable:
+        """The rows of a CSV file beside definitions.py, in which views look up: `Table.from_file("regions.csv", key="code")`.
+
+        The first line names the columns; all values are texts, and an empty field is NULL. A file has at most 1 000 rows. Raises
+        DefinitionError for a file that is missing or cannot be read so.
+        """
+        return from_file(path, key)
 
 
 def origin(view: View) -> dict[str, Any]:

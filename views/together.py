@@ -85,6 +85,7 @@ def _part(view: View, source: Source) -> View:
         window=view.window,
         measures=measures,
         where=view.where,
+        lookup=view.lookup,
         name=f"{view.name}__{source.name}" if view.name else "",
         docs={name: text for name, text in view.docs.items() if name in named},
         units={name: text for name, text in view.units.items() if name in named},
@@ -125,7 +126,12 @@ def _binding(view: View) -> BoundView:
     add_derived_measures(view, measures, place)
     check_columns(place, names_of_columns(bound.placement), [*view.keys, *columns_of(measures.values())])
     return BoundView(
-        bound.keys, bound.where, tuple(measures[name] for name in view.measures), bound.placement, bound.window_inputs
+        bound.keys,
+        bound.where,
+        tuple(measures[name] for name in view.measures),
+        bound.placement,
+        bound.window_inputs,
+        lookups=bound.lookups,
     )
 
 

@@ -17,6 +17,7 @@ _EXAMPLES: Final = {
     "docs": "{'n': 'the number of orders'}",
     "units": "{'revenue': 'EUR'}",
     "tolerances": "{'revenue': 0.05}",
+    "lookup": "{'r': regions.now(code='region')}",
 }
 MAPPINGS: Final = (*_EXAMPLES,)
 """The parameters of View that are dicts."""

@@ -13,13 +13,13 @@ import pyarrow as pa
 from tandem.views.column_names import check_columns
 from tandem.views.definition_text import literal
 from tandem.views.errors import DefinitionError, listed
+from tandem.views.lookup import BoundLookup, Lookup, expression_inputs, reading_events
 from tandem.views.measures.custom import CustomMeasure, told
 from tandem.views.measures.derived import Derived, bind_derived
 from tandem.views.measures.filtered import Filtered
 from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, PLACE, POSITION, Aggregate, Approximation, Measure, State
 from tandem.views.source.event import TIMESTAMP, event_fields, is_label
 from tandem.views.source.log_order import GENERATION, place_sql
-from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.source import Source
 from tandem.views.sql.engine import quoted
 from tandem.views.sql.expressions import Expression, bind_expression
@@ -41,6 +41,7 @@ class View:
     * `keys`: expressions by name. Each combination of their values has its own answers; NULL is a value like any other.
     * `window`: which events of a key share an answer.
     * `measures`: the aggregates over the events of a key and window, by name.
+    * `lookup`: by name the row of a table of the project's files for each event, whose columns expressions read as `name.column`.
     * `where`: a condition; events for which it is not true are left out, and no other expression is evaluated for them.
     * `keep`: how long windows stay. A window that ends at least this long before the greatest event time below the cut leaves the
       answers, and events that come for it later do not bring it back. Log time decides, no clock. The default keeps all windows.
@@ -66,6 +67,7 @@ class View:
     units: Mapping[str, str] = field(default_factory=dict)
     tolerances: Mapping[str, float] = field(default_factory=dict)
     keep: timedelta | None = None
+    lookup: Mapping[str, Lookup] = field(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
         """Equal in every part; the order of keys and measures counts, because it is the order of columns."""
@@ -106,7 +108,7 @@ class View:
         return BINDINGS.get(type(self.source), _binding)(self)
 
     def _parts(self) -> tuple[object, ...]:
-        mappings = (self.keys, self.measures, self.docs, self.units, self.tolerances)
+        mappings = (self.keys, self.measures, self.docs, self.units, self.tolerances, self.lookup)
         return (
             self.source,
             self.window,
@@ -152,6 +154,7 @@ class BoundView:
     placement: Placement
     window_inputs: tuple[Expression, ...] = ()
     earlier: tuple[tuple[str, pa.DataType], ...] = ()
+    lookups: tuple[BoundLookup, ...] = ()
 
     @property
     def states(self) -> list[tuple[str, pa.DataType]]:
@@ -160,8 +163,9 @@ class BoundView:
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """The expressions of keys, window and measures, equal ones once."""
+        """The expressions of keys, look-ups, window and measures, equal ones once."""
         used = [expression for _, expression in self.keys]
+        used += [lookup.key for lookup in self.lookups]
         used += self.window_inputs
         used += [expression for measure in self.measures for expression in measure.inputs]
         return tuple({expression.canonical: expression for expression in used}.values())
@@ -183,14 +187,12 @@ def bind(view: View) -> BoundView:
 def _binding(view: View) -> BoundView:
     place = f"view {view.name!r}" if view.name else "a view"
     _check_shape(view, place)
-    fields, event = prepared_schema(view.source), view.source.event.__name__
+    fields, event, lookups = expression_inputs(view.source, view.lookup, place)
     in_log = fields.append(GENERATION)
-    if view.source.prepare is not None:
-        event = f"{event} prepared by {view.source.prepare.__name__}"
 
     def expression(part: str, text: str, fields: pa.Schema = fields) -> Expression:
         try:
-            return bind_expression(text, fields, event)
+            return reading_events(bind_expression(text, fields, event), lookups)
         except DefinitionError as error:
             raise DefinitionError(f"{place}, {part}: {display_text(text)} {error}") from error
 
@@ -243,7 +245,7 @@ def _binding(view: View) -> BoundView:
         measures[name] = BoundMeasure(name, aggregate, inputs, _state_columns(name, aggregate.states))
     add_derived_measures(view, measures, place)
     check_columns(place, names_of_columns(placement), [*view.keys, *columns_of(measures.values())])
-    return BoundView(keys, where, tuple(measures[name] for name in view.measures), placement, looked_at)
+    return BoundView(keys, where, tuple(measures[name] for name in view.measures), placement, looked_at, lookups=lookups)
 
 
 def add_derived_measures(view: View, measures: dict[str, BoundMeasure], place: str) -> None:

@@ -39,6 +39,7 @@ from tandem.views.dated import DatedView
 from tandem.views.kernel import kernel
 from tandem.views.kernel.kernel import Partial
 from tandem.views.kernel.rows import written
+from tandem.views.lookup import rows_sql
 from tandem.views.oracle import Firsts
 from tandem.views.read_columns import columns
 from tandem.views.source.event import TIMESTAMP
@@ -242,7 +243,7 @@ def _hold(drawn: _Drawn, events: pa.Table, prepared: pa.Table) -> None:
     # A dated view has several filters; the oracle asks the one of each event's window.
     where = None if bound.where is None or isinstance(view, DatedView) else enclosed(bound.where.text)
     keys = {name: f"TRY({normalised(enclosed(key.text), key.type)})" for name, key in bound.keys}
-    found = _matching(prepared, keys, drawn.keys, where=where)
+    found = _matching(prepared, keys, drawn.keys, of=rows_sql(bound.lookups, _ROWS), where=where)
     if not found.num_rows:
         return
     # `prepare` may return several rows for an event, or none; duplicates and counts are about events.
@@ -362,9 +363,9 @@ def _shown(drawn: _Drawn, number: int) -> dict[str, Any]:
     return {name: written(arrays.whole(key[name]), schema.field(name))[0] for name in drawn.view.keys}
 
 
-def _matching(rows: pa.Table, keys: Mapping[str, str], drawn: pa.Table, *, where: str | None = None) -> pa.Table:
-    """The numbers of the rows with a drawn key, and the key's number; `keys` are SQL expressions, which may fail."""
-    held = _ROWS if where is None else f"(SELECT *, TRY({where}) AS _held FROM {_ROWS}) WHERE _held"
+def _matching(rows: pa.Table, keys: Mapping[str, str], drawn: pa.Table, *, of: str = _ROWS, where: str | None = None) -> pa.Table:
+    """The numbers of the rows with a drawn key, and the key's number; `keys` are SQL expressions over `of`, which may fail."""
+    held = of if where is None else f"(SELECT *, TRY({where}) AS _held FROM {of}) WHERE _held"
     sql = f"SELECT {', '.join([_ROW, *(f'{sql} AS {quoted(name)}' for name, sql in keys.items())])} FROM {held}"
     numbered = _numbered(rows)
     keyed = [engine.query(sql, {_ROWS: numbered.slice(0, 0)})]

@@ -46,6 +46,41 @@ def product() -> Mapping[str, str]:
 
 MUTANTS = (
     Mutant(
+        "lookup-failed-key-counts",
+        "an event whose look-up fails counts as if the file had no row for it",
+        "        used += [lookup.key for lookup in self.lookups]\n",
+        "",
+        "test_look_ups_at_any_cut_are_nested_loops",
+    ),
+    Mutant(
+        "lookup-empty-text",
+        "an empty field of a file is a text",
+        "{name: value or None for name, value in zip(header, values, strict=True)}",
+        "{**zip(header, values, strict=True)}",
+        "test_look_ups_at_any_cut_are_nested_loops",
+    ),
+    Mutant(
+        "lookup-column-not-read",
+        "batch does not read the field of a look-up's key",
+        "fields=of_event.union(*(each.key.fields for each in used)))",
+        "fields=of_event)",
+        "test_the_oracle_looks_up_the_same_and_only_read_columns_are_read",
+    ),
+    Mutant(
+        "lookup-other-content",
+        "another content of a file has the same fingerprint, so nothing is computed again",
+        "[each.lookup.table.key, each.lookup.table.rows, each.key.canonical],",
+        "[each.lookup.table.key, each.key.canonical],",
+        "test_the_oracle_looks_up_the_same_and_only_read_columns_are_read",
+    ),
+    Mutant(
+        "lookup-file-not-stored",
+        "a release lacks the file, so no worker can load it",
+        "if name == SQL_FILE or name in loader.tables},",
+        "if name == SQL_FILE},",
+        "test_a_release_has_the_file_and_plan_names_its_change",
+    ),
+    Mutant(
         "table-last-in-the-log",
         "a late version takes the place of a newer one",
         'in (numbers if self.order == "time" else [*numbers[1:], numbers[0]])}',

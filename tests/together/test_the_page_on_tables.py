@@ -24,7 +24,9 @@ PRICES = [
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The page's project with six versions, four of them below the cut."""
-    (definitions,) = (step.text for step in steps("tables.md") if isinstance(step, File))
+    files = {step.name: step for step in steps("tables.md") if isinstance(step, File)}
+    files["kinds.csv"].write(tmp_path)
+    definitions = files["definitions.py"].text
     appended = datetime.fromisoformat("2026-11-02T00:00:00Z")
     world = World(tmp_path, definitions=definitions, appended=appended, source="prices")
     orders = world.beside("orders")

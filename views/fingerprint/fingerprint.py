@@ -153,12 +153,29 @@ def view_meaning(view: View) -> Meaning:
             "keys": Meaning("keys", parts=keys, order=tuple(keys)),
             "window": dataclasses.replace(window, parts={**window.parts, **pinned}),
             "measures": Meaning("measures", parts=measures),
+            **_lookups(view),
             **_keep(view),
             **_earlier(view),
             **_parent(view),
         },
         notes={"doc": view.doc},
     )
+
+
+def _lookups(view: View) -> dict[str, Meaning]:
+    """A part for views that look up: the rows of the file, and what finds one."""
+    lookups = bind(view).lookups
+    if not lookups:
+        return {}
+    parts = {
+        each.name: Meaning(
+            f"lookup {each.name!r}",
+            [each.lookup.table.key, each.lookup.table.rows, each.key.canonical],
+            f"{each.lookup.table.path} ({len(each.lookup.table.rows)} rows) by {each.lookup.key}",
+        )
+        for each in lookups
+    }
+    return {"lookups": Meaning("lookups", parts=parts)}
 
 
 def _keep(view: View) -> dict[str, Meaning]:

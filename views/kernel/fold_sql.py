@@ -2,7 +2,8 @@
 
 One statement in layers:
 
-1. The filter, alone, so that no other expression reads events that it leaves out.
+1. The rows of look-ups, which the filter may read. Then the filter, alone, so that no other expression reads events that it
+   leaves out.
 2. Each expression once, wrapped: TRY(struct_pack(v := ...)) is NULL where the expression fails and {v: NULL} where it gives NULL,
    at no measurable cost.
 3. A reason for each rejected event.
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
+from tandem.views.lookup import rows_sql
 from tandem.views.source.value_types import normalised, objections
 from tandem.views.sql.engine import quoted
 from tandem.views.sql.expressions import REASONS, Expression
@@ -97,10 +99,10 @@ def _judged(bound: BoundView, beside: Sequence[str] = ()) -> _Judged:
     failures = [f"{value.column} IS NULL" for value in values.values() if value.fallible]
     columns = [*beside, *(value.inner for value in values.values())]
     columns += [f"{sql} AS {name}" for name, sql in bound.placement.events.columns.items()]
-    events = EVENTS
+    events = rows_sql(bound.lookups, EVENTS)
     if bound.where is not None:
         wrapped = f"TRY(struct_pack(v := {enclosed(bound.where.text)}))"
-        events = f"(SELECT *, {wrapped} AS {_WHERE} FROM {EVENTS}) WHERE {_WHERE} IS NULL OR {_WHERE}.v"
+        events = f"(SELECT *, {wrapped} AS {_WHERE} FROM {events}) WHERE {_WHERE} IS NULL OR {_WHERE}.v"
         columns.append(_WHERE)
         failures.insert(0, f"{_WHERE} IS NULL")
     cases = _cases(failures, list(values.values()))

@@ -62,12 +62,16 @@ def counted_rows(view: View, events: pa.Table) -> tuple[list[CountedRow], Reject
     rejected: Rejections = []
     if NUMBER not in events.column_names:
         events = with_numbers(events)
+    for name, lookup in view.lookup.items():
+        matches = [None if isinstance(key, Rejected) else lookup.table.rows.get(key) for key in evaluated(lookup.key, events)]
+        events = events.append_column(name, pa.array(matches, lookup.table.type))
     if view.where is not None:
         held = evaluated(view.where, events)
         both = zip(events[NUMBER].to_pylist(), held, strict=True)
         rejected += [(number, value.reason) for number, value in both if isinstance(value, Rejected)]
         events = _where(events, [value is True for value in held])
     keys = [evaluated(text, events) for text in view.keys.values()]
+    by = [evaluated(lookup.key, events) for lookup in view.lookup.values()]
     windowed = [evaluated(text, events) for text in view.window.inputs]
     measured = {name: _inputs(one, events) for name, one in view.measures.items() if not isinstance(one, Derived)}
     times = event_times(view.source, events)
@@ -77,7 +81,7 @@ def counted_rows(view: View, events: pa.Table) -> tuple[list[CountedRow], Reject
         key = tuple(column[number] for column in keys)
         looked_at = [column[number] for column in windowed]
         inputs = {name: given for name, column in measured.items() if (given := column[number]) is not None}
-        values = (*key, *looked_at, *chain.from_iterable(inputs.values()))
+        values = (*key, *(column[number] for column in by), *looked_at, *chain.from_iterable(inputs.values()))
         reasons = [value.reason for value in values if isinstance(value, Rejected)]
         if reasons:
             # A failed expression is reported before a value that does not fit its type.

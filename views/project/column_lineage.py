@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from tandem.views.lookup import reading_events, with_lookups
 from tandem.views.measures.filtered import Filtered
 from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION
 from tandem.views.source.event import event_schema
@@ -107,7 +108,9 @@ def _input(view: View, text: str) -> frozenset[str]:
 
 
 def _bound(view: View, text: str) -> Expression:
-    return bind_expression(text, prepared_schema(view.source), view.source.event.__name__)
+    lookups = bind(view).lookups
+    fields = with_lookups(prepared_schema(view.source), lookups)
+    return reading_events(bind_expression(text, fields, view.source.event.__name__), lookups)
 
 
 def _read(inputs: tuple[Expression, ...]) -> list[str]:

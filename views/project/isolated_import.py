@@ -17,12 +17,16 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import IO, Any, Final, Protocol, cast
 
-from tandem.views.errors import DefinitionError
+from tandem.views.errors import DefinitionError, listed
+from tandem.views.lookup import MOST_BYTES, project_files
 from tandem.views.project.python_code import run
 
 DEFINITIONS = "definitions"
 SQL_DEFINITIONS: Final = "definitions_sql"
 """The module of a definitions.sql that is beside a definitions.py; alone, it is `definitions`."""
+
+TABLE: Final = ".csv"
+"""How the names of files end in which views look up."""
 
 _IMPORTING = threading.RLock()  # sys.modules and sys.meta_path belong to the whole process
 PLATFORM: Final = frozenset({"tandem"})
@@ -39,13 +43,15 @@ class PlacedLines(Protocol):
 class ProjectLoader(MetaPathFinder, Loader):
     """Finds and runs modules in a project's files only, and stays the loader of the modules that it ran.
 
-    `origin` names the place of the files in messages: a folder, or the name of a release.
+    `origin` names the place of the files in messages: a folder, or the name of a release. `tables` are the CSV files that the
+    modules have read.
     """
 
     def __init__(self, files: Mapping[str, bytes], origin: str) -> None:
         self.files = dict(files)
         self.origin = origin
         self.modules: dict[str, ModuleType] = {}
+        self.tables: set[str] = set()
         self.compiled: dict[str, PlacedLines] = {}
 
     def find_spec(
@@ -82,6 +88,17 @@ class ProjectLoader(MetaPathFinder, Loader):
         base = fullname.replace(".", "/")
         return next((path for path in (f"{base}/__init__.py", f"{base}.py") if path in self.files), None)
 
+    def table(self, path: str) -> bytes:
+        """The content of a CSV file, which the project reaches by it. Raises DefinitionError if it has no such file."""
+        if path not in self.files or not path.endswith(TABLE):
+            tables = [name for name in self.files if name.endswith(TABLE)]
+            raise DefinitionError(
+                f"Table.from_file: no file {path!r} beside definitions.py of at most {MOST_BYTES >> 20} MB; files: "
+                f"{listed(path, tables)}"
+            )
+        self.tables.add(path)
+        return self.files[path]
+
     def place(self, path: str, line: int) -> str:
         """`file:line` of a line of code; of a module that was compiled, the place that it was compiled from."""
         return self.compiled[path].place(line) if path in self.compiled else f"{path}:{line}"
@@ -107,7 +124,8 @@ def import_definitions(loader: ProjectLoader) -> list[ModuleType]:
         sys.meta_path.insert(0, loader)
         try:
             names = [DEFINITIONS, *([SQL_DEFINITIONS] if loader.path_of(SQL_DEFINITIONS) else [])]
-            return [importlib.import_module(name) for name in names]
+            with project_files(loader.table):
+                return [importlib.import_module(name) for name in names]
         finally:
             sys.meta_path.remove(loader)
 

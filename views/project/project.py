@@ -25,8 +25,9 @@ from tandem.views.alert import Alert
 from tandem.views.dated import Earlier, chain
 from tandem.views.decode.schema_ids import load_schemas, with_schemas
 from tandem.views.errors import DefinitionError, TandemError
+from tandem.views.lookup import MOST_BYTES
 from tandem.views.project.earlier_files import EarlierFiles, earlier_files
-from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader, import_definitions
+from tandem.views.project.isolated_import import DEFINITIONS, TABLE, ProjectLoader, import_definitions
 from tandem.views.project.resolve import named_definitions
 from tandem.views.project.source_location import STORED, check_imports, explained
 from tandem.views.rollup import Rollup, over_views, root
@@ -89,7 +90,7 @@ def load(folder: Path | str) -> Project:
         if not any((folder / name).is_file() for name in names):
             raise TandemError(f"no project at {folder}: it has no {' or '.join(names)} ({what})", code="project-missing")
     try:
-        files = {SETTINGS_FILE: (folder / SETTINGS_FILE).read_bytes(), **_python_files(folder)}
+        files = {SETTINGS_FILE: (folder / SETTINGS_FILE).read_bytes(), **_python_files(folder), **_tables(folder)}
         sql = (folder / SQL_FILE).read_bytes() if (folder / SQL_FILE).is_file() else None
     except OSError as error:
         raise TandemError(f"the project at {folder} cannot be read: {error.strerror}: {error.filename}") from error
@@ -173,6 +174,12 @@ def _python_files(folder: Path, prefix: str = "") -> dict[str, bytes]:
     return found
 
 
+def _tables(folder: Path) -> dict[str, bytes]:
+    """The CSV files beside definitions.py in which views may look up."""
+    files = (path for path in sorted(folder.glob(f"*{TABLE}")) if path.is_file() and path.stat().st_size <= MOST_BYTES)
+    return {path.name: path.read_bytes() for path in files}
+
+
 def _loaded(files: Mapping[str, bytes], origin: str, folder: Path | None) -> Project:
     return _from_loader(ProjectLoader(files, origin), folder)
 
@@ -196,6 +203,6 @@ def _from_loader(loader: ProjectLoader, folder: Path | None) -> Project:
         files={
             SETTINGS_FILE: files.get(SETTINGS_FILE, b""),
             **dict(sorted(reached.items())),
-            **{name: content for name, content in files.items() if name == SQL_FILE},
+            **{name: content for name, content in files.items() if name == SQL_FILE or name in loader.tables},
         },
     )

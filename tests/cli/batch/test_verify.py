@@ -97,8 +97,15 @@ def test_both_paths_and_the_published_answers_agree(
     rounding = DEFINITIONS.replace("cents: int", f"cents: int\n    {rate}")
     rounding = rounding.replace("import Event", "import Event, Scale, Table, rollup")
     by_day = "by_day = rollup(per_hour, keys=(), window=tumbling(days=1))\n"
-    by_day += "sale_of = Table(sales, key={'shop': 'shop'}, gone='cents < 0')\nSOURCES ="
-    rounding = rounding.replace("SOURCES =", by_day).replace("(per_hour, refunds)", "(per_hour, refunds, by_day, sale_of)")
+    by_day += "sale_of = Table(sales, key={'shop': 'shop'}, gone='cents < 0')\n"
+    by_day += (
+        "towns = Table.from_file('towns.csv', key='shop')\nby_town = View(source=sales, lookup={'t': towns.now(shop='shop')}, "
+    )
+    by_day += "keys={'town': 't.town'}, measures={'n': count()})\nSOURCES ="
+    (tmp_path / "towns.csv").write_text("shop,town\nshop 1,Oslo\nshop 2,Rome\n")
+    rounding = rounding.replace("SOURCES =", by_day).replace(
+        "(per_hour, refunds)", "(per_hour, refunds, by_day, sale_of, by_town)"
+    )
     shop.define(rounding.replace("from datetime import datetime", imports))
     one = with_rates(records(1, 100))
     shop.sell(one)
@@ -124,12 +131,12 @@ def test_both_paths_and_the_published_answers_agree(
         assert counts["rounded"] == expected_roundings
     between = {tuple(each["between"]) for each in sales["compared"]}
     assert between == {("speed", "batch"), ("published", "batch"), ("published", "speed")}
-    assert {each["view"] for each in sales["compared"]} == {"per_hour", "refunds", "sale_of_versions"}
+    assert {each["view"] for each in sales["compared"]} == {"per_hour", "refunds", "sale_of_versions", "by_town"}
     assert {each["rows"] for each in sales["compared"] if each["view"] == "per_hour"} == {len(expected.per_hour)}
-    per_hour, refunds, versions = sales["sampled"]
+    per_hour, refunds, versions, towns = sales["sampled"]
     assert (per_hour["view"], per_hour["keys"], per_hour["answers"]) == ("per_hour", 4, 4 * len(expected.per_hour))
     assert (refunds["view"], refunds["keys"], refunds["answers"]) == ("refunds", 1, 2)
-    assert versions["view"] == "sale_of_versions"
+    assert (versions["view"], towns["view"]) == ("sale_of_versions", "by_town")
     assert {each["differ"] for each in sales["sampled"]} == {0}
     assert Publications(shop.tables).latest() == live
     assert list(Path(shop.tables.root, "scratch").iterdir()) == []
