@@ -142,6 +142,11 @@ class BoundLookup:
     key: Expression
 
     @property
+    def text(self) -> str:
+        """What is looked up, for a person."""
+        return f"{self.lookup.table.path} ({len(self.lookup.table.rows)} rows) by {self.lookup.key}"
+
+    @property
     def sql(self) -> str:
         """SQL over an event for its row, NULL if it has none or the key cannot be computed."""
         type_ = f"MAP(VARCHAR, STRUCT({', '.join(f'{quoted(name.name)} VARCHAR' for name in self.lookup.table.type)}))"

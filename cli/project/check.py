@@ -110,6 +110,7 @@ def _view(view: View) -> dict[str, Any]:
         **origin(view),
         "doc": view.doc,
         "where": view.where,
+        **({"lookup": {each.name: each.text for each in bound.lookups}} if bound.lookups else {}),
         "window": str(view.window),
         "keys": {name: {"expression": key.text, "type": key.type.kind, **described(view, name)} for name, key in bound.keys},
         "measures": {measure.name: _measure(view, measure) for measure in bound.measures},
@@ -190,6 +191,7 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"\nview {name}{origin_text(view)}: {view['window']}{where}, fingerprint {view['fingerprint']}"
         if view["doc"]:
             yield f"  {view['doc']}"
+        yield from (f"  {name}: {text}" for name, text in view.get("lookup", {}).items())
         for key, what in view["keys"].items():
             yield f"  key {key}: {what['type']} = {what['expression']}{_told(what.get('unit'), what.get('doc'))}"
         for measure, what in view["measures"].items():

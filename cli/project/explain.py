@@ -127,6 +127,7 @@ def _logical(view: View) -> dict[str, Any]:
             "clock_skew_s": source.clock_skew.total_seconds(),
         },
         "prepare": source.prepare and source.prepare.__name__,
+        **({"lookup": {each.name: each.text for each in bound.lookups}} if bound.lookups else {}),
         "where": view.where,
         "keys": {name: {"expression": key.text, "type": str(key.type.arrow)} for name, key in bound.keys},
         "window": {
@@ -270,6 +271,7 @@ def _steps(logical: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "", f"a partition is idle {label['idle_s']:g} s behind the newest"
     if logical["prepare"]:
         yield "prepare", f"{logical['prepare']}: any number of rows from each event"
+    yield from (("lookup", f"{name}: {text}") for name, text in logical.get("lookup", {}).items())
     yield "where", logical["where"] or "every event"
     yield from (("key", f"{name}: {key['type']} = {key['expression']}") for name, key in logical["keys"].items())
     slices_ = "" if window["slice_s"] is None else f"; slices of {window['slice_s']:g} s"

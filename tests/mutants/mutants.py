@@ -46,6 +46,13 @@ def product() -> Mapping[str, str]:
 
 MUTANTS = (
     Mutant(
+        "table-clock-over-log",
+        "a table of change events takes the greatest commit time, so a clock that was set back hides changes",
+        'for number, name in (numbers if self.order == "time" else',
+        "for number, name in (numbers if self.order else",
+        "test_a_table_is_the_database_at_every_position",
+    ),
+    Mutant(
         "lookup-failed-key-counts",
         "an event whose look-up fails counts as if the file had no row for it",
         "        used += [lookup.key for lookup in self.lookups]\n",
@@ -61,7 +68,7 @@ MUTANTS = (
     ),
     Mutant(
         "lookup-column-not-read",
-        "batch does not read the field of a look-up's key",
+        "the lineage of a column lacks the field by which it is looked up",
         "fields=of_event.union(*(each.key.fields for each in used)))",
         "fields=of_event)",
         "test_the_oracle_looks_up_the_same_and_only_read_columns_are_read",

@@ -23,6 +23,7 @@ from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.kernel.kernel import Partial, merge, present, roll
 from tandem.views.lookup import FileTable
 from tandem.views.project import project
+from tandem.views.project.column_lineage import lineage
 from tandem.views.read_columns import columns
 from tandem.views.verify.every_cut import checked_answer
 from tests.samples import EPOCH, LONGER
@@ -149,6 +150,8 @@ def test_the_oracle_looks_up_the_same_and_only_read_columns_are_read() -> None:
         None: (2, None),
     }
     assert columns(AREAS) == {"trial", "at", "region", "cents"}
+    origins = {column.name: {origin.field for origin in column.origins} for column in lineage(AREAS).columns}
+    assert (origins["area"], origins["tax"]) == ({"region"}, {"region", "cents"})
     other = FileTable("regions.csv", "code", REGIONS.content.replace(b"25", b"26"))
     changed = replace(AREAS, lookup={**AREAS.lookup, "r": other.now(code="upper(region)")})
     assert fingerprint(changed) != fingerprint(AREAS) == fingerprint(replace(AREAS, doc="sales by area"))
@@ -187,6 +190,10 @@ def test_a_release_has_the_file_and_plan_names_its_change(folder: Path, capsys: 
     assert set(made.project.files) == {"tandem.toml", "definitions.py", "pages.csv"}
     stored = project.load_files(made.project.files)
     assert fingerprint(stored.views["sections"]) == fingerprint(made.project.views["sections"])
+    assert main(["explain", "sections", "--project", str(folder)]) == 0
+    assert "lookup     p: pages.csv (2 rows) by page" in capsys.readouterr().out
+    assert main(["check", "--project", str(folder)]) == 0
+    assert "  p: pages.csv (2 rows) by page" in capsys.readouterr().out
     (folder / "pages.csv").write_text(PAGES.replace("sport", "games"))
     assert sections() == {"news": 2, "sport": 1, None: 1}, "answers are of the published file"
     assert main(["plan", "--project", str(folder)]) == 3
@@ -198,7 +205,7 @@ def test_a_release_has_the_file_and_plan_names_its_change(folder: Path, capsys: 
 @pytest.mark.parametrize(
     ("old", "new", "content", "sentence"),
     [
-        ("pages.csv", "page.csv", PAGES, "no file 'page.csv' beside definitions.py of at most 1 MB; files: pages.csv, notes.csv"),
+        ("pages.csv", "page.csv", PAGES, "no file 'page.csv' beside definitions.py; CSV files: pages.csv, notes.csv"),
         ('key="page"', 'key="pag"', PAGES, "pages.csv:1: key 'pag' and another column are needed; columns: page, section"),
         ('now(page="page")', 'now(code="page")', PAGES, "look-up in pages.csv: its key is page; write now(page='...')"),
         ('page="page")}', 'page="bytes")}', PAGES, "lookup 'p': 'bytes' is of type BIGINT; keys of pages.csv are texts"),
@@ -207,6 +214,8 @@ def test_a_release_has_the_file_and_plan_names_its_change(folder: Path, capsys: 
         ('{"p": pages.now(page="page")}', '{"p": pages}', PAGES, "lookup 'p': FileTable is not a look-up in a file, such as"),
         ('{"p": pages.now(page="page")}', '["p"]', PAGES, "lookup is a list, not a dict of names"),
         ('"p.section"', '"p.sect"', PAGES, "'p.sect'"),
+        ("pages.csv", "../pages.csv", PAGES, "no file '../pages.csv' beside definitions.py"),
+        ("pages.csv", "pages.csv", PAGES + "/c," + "x" * 2**20, "pages.csv is larger than 1 MB"),
         ("pages.csv", "pages.csv", "page,section\n", "pages.csv: no rows; a table has at least one"),
         ("pages.csv", "pages.csv", PAGES + "/a,x\n", "pages.csv:4: '/a' is the key of line 2, too"),
         ("pages.csv", "pages.csv", PAGES + ",x\n", "pages.csv:4: the key page is empty"),

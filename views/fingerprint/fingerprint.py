@@ -171,7 +171,7 @@ def _lookups(view: View) -> dict[str, Meaning]:
         each.name: Meaning(
             f"lookup {each.name!r}",
             [each.lookup.table.key, each.lookup.table.rows, each.key.canonical],
-            f"{each.lookup.table.path} ({len(each.lookup.table.rows)} rows) by {each.lookup.key}",
+            each.text,
         )
         for each in lookups
     }

@@ -15,11 +15,14 @@ from dataclasses import dataclass
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import IO, Any, Final, Protocol, cast
+from typing import IO, TYPE_CHECKING, Any, Final, Protocol, cast
 
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.lookup import MOST_BYTES, project_files
 from tandem.views.project.python_code import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DEFINITIONS = "definitions"
 SQL_DEFINITIONS: Final = "definitions_sql"
@@ -44,7 +47,7 @@ class ProjectLoader(MetaPathFinder, Loader):
     """Finds and runs modules in a project's files only, and stays the loader of the modules that it ran.
 
     `origin` names the place of the files in messages: a folder, or the name of a release. `tables` are the CSV files that the
-    modules have read.
+    modules have read; those that `files` lacks are beside definitions.py in the `folder`.
     """
 
     def __init__(self, files: Mapping[str, bytes], origin: str) -> None:
@@ -52,6 +55,7 @@ class ProjectLoader(MetaPathFinder, Loader):
         self.origin = origin
         self.modules: dict[str, ModuleType] = {}
         self.tables: set[str] = set()
+        self.folder: Path | None = None
         self.compiled: dict[str, PlacedLines] = {}
 
     def find_spec(
@@ -90,12 +94,15 @@ class ProjectLoader(MetaPathFinder, Loader):
 
     def table(self, path: str) -> bytes:
         """The content of a CSV file, which the project reaches by it. Raises DefinitionError if it has no such file."""
+        beside = {} if self.folder is None else {file.name: file for file in self.folder.glob(f"*{TABLE}")}
+        if path not in self.files and path in beside:
+            if beside[path].stat().st_size > MOST_BYTES:
+                raise DefinitionError(
+                    f"Table.from_file: {path} is larger than {MOST_BYTES >> 20} MB; join it in SQL (docs/tables.md)"
+                )
+            self.files[path] = beside[path].read_bytes()
         if path not in self.files or not path.endswith(TABLE):
-            tables = [name for name in self.files if name.endswith(TABLE)]
-            raise DefinitionError(
-                f"Table.from_file: no file {path!r} beside definitions.py of at most {MOST_BYTES >> 20} MB; files: "
-                f"{listed(path, tables)}"
-            )
+            raise DefinitionError(f"Table.from_file: no file {path!r} beside definitions.py; CSV files: {listed(path, beside)}")
         self.tables.add(path)
         return self.files[path]
 

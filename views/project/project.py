@@ -25,9 +25,8 @@ from tandem.views.alert import Alert
 from tandem.views.dated import Earlier, chain
 from tandem.views.decode.schema_ids import load_schemas, with_schemas
 from tandem.views.errors import DefinitionError, TandemError
-from tandem.views.lookup import MOST_BYTES
 from tandem.views.project.earlier_files import EarlierFiles, earlier_files
-from tandem.views.project.isolated_import import DEFINITIONS, TABLE, ProjectLoader, import_definitions
+from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader, import_definitions
 from tandem.views.project.resolve import named_definitions
 from tandem.views.project.source_location import STORED, check_imports, explained
 from tandem.views.rollup import Rollup, over_views, root
@@ -90,7 +89,7 @@ def load(folder: Path | str) -> Project:
         if not any((folder / name).is_file() for name in names):
             raise TandemError(f"no project at {folder}: it has no {' or '.join(names)} ({what})", code="project-missing")
     try:
-        files = {SETTINGS_FILE: (folder / SETTINGS_FILE).read_bytes(), **_python_files(folder), **_tables(folder)}
+        files = {SETTINGS_FILE: (folder / SETTINGS_FILE).read_bytes(), **_python_files(folder)}
         sql = (folder / SQL_FILE).read_bytes() if (folder / SQL_FILE).is_file() else None
     except OSError as error:
         raise TandemError(f"the project at {folder} cannot be read: {error.strerror}: {error.filename}") from error
@@ -174,18 +173,12 @@ def _python_files(folder: Path, prefix: str = "") -> dict[str, bytes]:
     return found
 
 
-def _tables(folder: Path) -> dict[str, bytes]:
-    """The CSV files beside definitions.py in which views may look up."""
-    files = (path for path in sorted(folder.glob(f"*{TABLE}")) if path.is_file() and path.stat().st_size <= MOST_BYTES)
-    return {path.name: path.read_bytes() for path in files}
-
-
 def _loaded(files: Mapping[str, bytes], origin: str, folder: Path | None) -> Project:
     return _from_loader(ProjectLoader(files, origin), folder)
 
 
 def _from_loader(loader: ProjectLoader, folder: Path | None) -> Project:
-    files = loader.files
+    files, loader.folder = loader.files, folder
     try:
         modules = import_definitions(loader)
     except (Exception, SystemExit) as error:
