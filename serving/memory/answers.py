@@ -236,8 +236,10 @@ class _AnswerReader:
         if not held.layout.told_apart:
             return True
         rows = self.layer.answers
-        start, end = (rows.columns[name][place].value for name in WINDOW_COLUMNS)
         found = int(rows.index.hashes[place])
+        if not held.layout.timed:
+            return any(low < high for low, high in (layer.answers.index.rows(found) for layer in held.touching))
+        start, end = (rows.columns[name][place].value for name in WINDOW_COLUMNS)
         end = end if held.layout.sessions else start + 1
         return any(layer.answers.index.is_within(found, start, end) for layer in held.touching)
 

@@ -46,6 +46,13 @@ def product() -> Mapping[str, str]:
 
 MUTANTS = (
     Mutant(
+        "table-marked-by-states",
+        "rows of a table are not marked although realtime states are part of them, because they have no window",
+        "return any(low < high for low, high in (layer.answers.index.rows(found) for layer in held.touching))",
+        "return False",
+        "test_rows_that_realtime_states_are_part_of_are_marked_in_every_way",
+    ),
+    Mutant(
         "table-clock-over-log",
         "a table of change events takes the greatest commit time, so a clock that was set back hides changes",
         'for number, name in (numbers if self.order == "time" else',

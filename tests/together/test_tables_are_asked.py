@@ -87,6 +87,21 @@ def test_every_way_of_asking_has_the_versions_of_a_time(world: World, capsys: py
         assert sizes(json.loads(capsys.readouterr().out)["rows"]) == SIZES[minute]
 
 
+def test_rows_that_realtime_states_are_part_of_are_marked_in_every_way(tmp_path: Path) -> None:
+    made = World(tmp_path, definitions=TABLED.replace('event_time="moment"', 'event_time="moment", identity=("bytes",)'))
+    made.append(0, hit("/a", 1, minute=1), hit("/b", 2, minute=1), hit("/c", 3, minute=1), hit("/d", 4, minute=9))
+    made.trigger()
+    made.recompute(position(4))
+    made.append(1, hit("/b", 5, minute=2), hit("/c", -6, minute=2), hit("/d", -7, minute=2))
+    made.trigger()
+    for memory in (MEMORY, 0):
+        view = Connection(Store(made.tables, 3, memory)).view("latest")
+        assert {row["page"]: "_exactness" in row for row in view.rows()} == {"/a": False, "/b": True, "/d": False}
+        alone = [view.get(page=page) for page in ("/a", "/b", "/c", "/d")]
+        assert [row and "_exactness" in row for row in alone] == [False, True, None, False]
+        assert [("_exactness" in row) for row in view.lookup(["/d", "/b"]).rows()] == [True, False]
+
+
 def test_a_time_is_asked_of_tables_alone(world: World) -> None:
     with pytest.raises(BadSelection, match="view 'per_page' is not a table, so it has no versions"):
         Connection(Store(world.tables, 3)).view("per_page").scan(at=NOON)

@@ -39,7 +39,7 @@ from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, nine_hits
 
 MORE = (
     DEFINITIONS.replace(
-        "import Event,", "import hopping, session, count_window, sliding_count_window, calendar, all_time, rollup, Event,"
+        "import Event,", "import hopping, session, count_window, sliding_count_window, calendar, all_time, rollup, Table, Event,"
     )
     .replace(
         "VIEWS = (per_page, ever, inverse)",
@@ -56,15 +56,19 @@ minutes = View(source=hits, window=tumbling(minutes=1), measures=n)
 thirds = rollup(hops, keys={"page": "substr(page, 2)"}, window=tumbling(minutes=3))
 daily = rollup(per_page, window=calendar("day", zone="Europe/Berlin"), measures=("mean", "n", "price"))
 overall = rollup(daily, keys=(), window=all_time(), measures=("n",))
+newest = Table(hits, key={"page": "page"}, gone="bytes = 2", fields={"price": "price"})
 
-VIEWS = (per_page, ever, inverse, hops, visits, pairs, lasts, days, minutes, thirds, daily, overall)
+VIEWS = (per_page, ever, inverse, hops, visits, pairs, lasts, days, minutes, thirds, daily, overall, newest)
 """,
     )
     .replace("from datetime import datetime\n", "from datetime import datetime, timedelta\n")
 )
 KNOWN = MORE.replace('event_time="moment"', 'event_time="moment", identity=("bytes",)')
 """Rows then say whether a duplicate may be in them; these worlds count every event all the same."""
-VIEWS = ("per_page", "ever", "inverse", "hops", "visits", "pairs", "lasts", "days", "minutes", "thirds", "daily", "overall")
+VIEWS = (
+    *("per_page", "ever", "inverse", "hops", "visits", "pairs", "lasts", "days", "minutes", "thirds", "daily", "overall"),
+    *("newest", "newest_versions"),
+)
 SLICED = ("per_page", "hops", "days", "minutes")
 IN_ORDER = ("pairs", "lasts")
 ORACLES = {"per_page": oracle.per_page, "ever": oracle.ever, "inverse": oracle.inverse}
