@@ -224,7 +224,7 @@ def _binding(view: View) -> BoundView:
             except DefinitionError as error:
                 raise DefinitionError(f"{place}, {part}: {error}") from error
         for text in getattr(inner, "conditions", ()):
-            condition(part, text, "step")
+            condition(part, text, "condition")
         written = [text for text in inner.inputs if text not in (EVENT_TIME, *POSITION, *LOG_ORDER)]
         if inner is not measure:
             # Its inputs hold the filter; errors quote the expressions as they were written.
@@ -234,6 +234,11 @@ def _binding(view: View) -> BoundView:
             raise DefinitionError(
                 f"{place}, {part}: draws events, and the rows that {view.source.prepare.__name__} makes of one event are not "
                 "drawn apart; take first_k(...) or a source without prepare"
+            )
+        if getattr(inner, "reads_other_rows", False) and view.source.prepare is not None:
+            raise DefinitionError(
+                f"{place}, {part}: a condition reads other rows, and those that {view.source.prepare.__name__} makes of one "
+                "event have no order; take a source without prepare"
             )
         inputs = tuple(expression(part, _placed(view.source, text), in_log) for text in measure.inputs)
         try:

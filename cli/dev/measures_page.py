@@ -35,6 +35,10 @@ _ARGUMENTS: Final = {
     "edges": (10, 100),
     "steps": ("begun", "done"),
     "within": timedelta(minutes=30),
+    "pattern": "begun+ done",
+    "define": {"begun": "begun", "done": "done"},
+    "left": "begun",
+    "right": "done",
 }
 _COLUMNS: Final = ("measure", "of", "state columns", "bytes", "answer", "subtraction", "a merge costs", "source")
 _HEAD: Final = """\
@@ -112,6 +116,8 @@ sketch. These names differ from those of Spark or DuckDB:
 | `covariance`, `correlation` | `covar_samp`, `corr` | whole words, as `variance`; `population=True` gives `covar_pop` |
 | `histogram` | `histogram_numeric` of Spark, `histogram` of DuckDB | you choose the edges, so counts are exact |
 | `funnel` | `windowFunnel` of ClickHouse | it answers numbers of users by step ([sequences.md](sequences.md)) |
+| `matches` | `MATCH_RECOGNIZE` of SQL | it answers the number of matches ([sequences.md](sequences.md)) |
+| `pairs` | an interval join | it answers the number of pairs and the time between their events ([sequences.md](sequences.md)) |
 | `sample` | none | it draws by hash: the same for every split of the events |
 | `theta_sketch` | `theta_sketch_agg` of Spark | it answers the estimate, and keeps the sketch for SQL |
 | `derived` | an expression | an expression over other measures' answers |

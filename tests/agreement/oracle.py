@@ -33,11 +33,13 @@ from tandem.views.measures import (
     kurtosis,
     last,
     last_k,
+    matches,
     max_by,
     maximum,
     mean,
     min_by,
     minimum,
+    pairs,
     sample,
     skewness,
     stddev,
@@ -46,7 +48,7 @@ from tandem.views.measures import (
     variance,
 )
 from tests.samples import GENERATIONS
-from tests.together.sequences import funnel_of
+from tests.together.sequences import Path, chain, funnel_of, many, matches_by_trying, matches_of, pairs_of, symbol
 
 Event = Mapping[str, Any]
 Value = Callable[[Event], Any]
@@ -415,7 +417,7 @@ def deciding(by: Value, payload: Value) -> Value:
     return place
 
 
-def pairs(found: list[Any]) -> list[dict[str, Any]]:
+def decided(found: list[Any]) -> list[dict[str, Any]]:
     return [{"by": one[0], "value": one[-1]} for one in found]
 
 
@@ -423,6 +425,38 @@ FUNNEL = (
     lambda e: e["i"] is not None and e["i"] >= 0,
     lambda e: e["flag"],
     lambda e: e["i"] is not None and e["i"] < 0,
+)
+
+
+LOW = {
+    "low": lambda rows, at: (
+        at + 1 < len(rows) and None not in (rows[at]["i"], rows[at + 1]["i"]) and rows[at]["i"] < rows[at + 1]["i"]
+    ),
+    "flag": lambda rows, at: rows[at]["flag"],
+}
+
+
+def compare(event: Event, other: Event) -> int:
+    """Whether `i` is less (-1), more (1) or the same; 0 if one is missing."""
+    left, right = event["i"], other["i"]
+    return 0 if left is None or right is None else (left > right) - (left < right)
+
+
+def rises(rows: Sequence[Event], start: int, path: Path) -> bool:
+    last = max(place for place, name in enumerate(path) if name == "low")
+    return compare(rows[start + len(path) - 1], rows[start + last]) > 0
+
+
+def is_low(rows: Sequence[Event], start: int, path: Path) -> bool:
+    event = rows[start + len(path) - 1]
+    return bool(event["flag"]) or compare(event, rows[start]) < 0
+
+
+CLIMB = chain(
+    symbol("low", is_low),
+    many(symbol("any"), 1, reluctant=True),
+    symbol("up", rises),
+    many(symbol("low", is_low), 0, 1),
 )
 
 
@@ -481,17 +515,32 @@ MEASURES = {
     "top": Asked(
         max_by("s", "i", 3),
         deciding(field("i"), field("s")),
-        lambda found: pairs(sorted(found, key=lambda one: one[:-1])[::-1][:3]),
+        lambda found: decided(sorted(found, key=lambda one: one[:-1])[::-1][:3]),
     ),
     "bottom": Asked(
         min_by("d", "f", 2, filter="flag"),
         deciding(lambda e: DOUBLE.value(e) if e["flag"] else None, field("d")),
-        lambda found: pairs(sorted(found, key=lambda one: one[:-1])[:2]),
+        lambda found: decided(sorted(found, key=lambda one: one[:-1])[:2]),
     ),
     "funnel": Asked(
         funnel(("i >= 0", "flag", "i < 0"), within=timedelta(days=3), by="s", limit=6),
         ordered(lambda e: e),
         lambda events: funnel_of(in_order(events), FUNNEL, timedelta(days=3), lambda e: e["s"], 6),
+    ),
+    "matches": Asked(
+        matches("low+? any? flag", define={"low": "i < NEXT(i)", "flag": "flag"}, by="s", limit=6),
+        ordered(lambda e: e),
+        lambda events: matches_of(in_order(events), "low+? any? flag", LOW, 6, lambda e: e["s"]),
+    ),
+    "matches_of_rows": Asked(
+        matches("low any+? up low?", define={"up": "i > low.i", "low": "flag OR i < FIRST(i)"}, limit=9),
+        ordered(lambda e: e),
+        lambda events: matches_by_trying(in_order(events), CLIMB) if len(events) <= 9 else None,
+    ),
+    "pairs": Asked(
+        pairs("i >= 0", "flag", within=timedelta(days=3), by="s", limit=6),
+        ordered(lambda e: e),
+        lambda events: pairs_of(in_order(events), FUNNEL[:2], timedelta(days=3), lambda e: e["s"], limit=6),
     ),
     "min_s": Asked(minimum("s"), field("s"), smallest),
     "max_s": Asked(maximum("s"), field("s"), largest),

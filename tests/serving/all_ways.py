@@ -33,8 +33,9 @@ from typing import Annotated
 
 from tandem import (
     Event, Scale, Source, View, all_time, approx_count_distinct, approx_quantiles, bool_or, calendar, collect_set, count,
-    count_window, first, funnel, hopping, max_by, maximum, mean, minimum, rollup, session, Table, theta_sketch, total,
-    tumbling, variance,
+    count_window, first, funnel, hopping, matches, max_by, maximum, mean, minimum, pairs, rollup, session, Table,
+    theta_sketch, total, tumbling, variance,
+    total, tumbling, variance,
 )
 
 
@@ -72,7 +73,9 @@ visits = View(
     keys={"price": "price"},
     window=session(minutes=10),
     measures={"n": count(), "began": first("page"), "names": collect_set("page"), "ms": mean("ms"),
-              "got": funnel(("bytes < 1000", "NOT ok", "page = '/a'"), within=timedelta(minutes=20), by="price", limit=12)},
+              "got": funnel(("bytes < 1000", "NOT ok", "page = '/a'"), within=timedelta(minutes=20), by="price", limit=12),
+              "runs": matches("slow+ any? ok", define={"slow": "ms > PREV(ms) OR bytes < 1000", "ok": "ok"}, limit=12),
+              "gaps": pairs("ok", "bytes < 1000", within=timedelta(minutes=9), first=True, limit=12)},
 )
 days = View(
     source=hits,

@@ -18,6 +18,8 @@ from tandem.views.measures import (
     funnel,
     histogram,
     kurtosis,
+    matches,
+    pairs,
     registry,
     stddev,
     total,
@@ -40,6 +42,12 @@ PARTS = {
     'kurtosis("ms")': kurtosis("ms"),
     'funnel(("a", "b > 1"), within=timedelta(minutes=5), by="who", limit=10)': funnel(
         ["a", "b > 1"], within=timedelta(minutes=5), by="who", limit=10
+    ),
+    'matches("a{2,}? (b | c)", define={"a": "x > 1", "c": "y"}, limit=1000, by="who")': matches(
+        "a{2,}?  (b | c)", define={"a": "x > 1", "c": "y"}, by="who"
+    ),
+    'pairs("a", "b > 1", within=timedelta(minutes=5), first=True, limit=10000)': pairs(
+        "a", "b > 1", within=timedelta(minutes=5), first=True
     ),
     'covariance("a", "b")': covariance("a", "b"),
     'approx_top_k("path", 10)': approx_top_k("path"),
@@ -87,6 +95,7 @@ def test_any_text_is_written_so_that_it_can_be_read(text: str) -> None:
 def test_every_measure_that_is_shown_makes_it(name: str) -> None:
     make = getattr(registry, name)
     given = {"fractions": (0.5, 0.99), "edges": (10, 100), "k": 3, "limit": 5, "steps": ("a", "b"), "within": timedelta(hours=1)}
+    given |= {"pattern": "a+ b", "define": {"a": "x > PREV(x)"}}
     needed = [one.name for one in signature(make).parameters.values() if one.default is one.empty]
     measure = make(**{parameter: given.get(parameter, f"a {parameter}") for parameter in needed})
     assert str(measure).startswith(f"{name}(")

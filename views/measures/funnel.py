@@ -21,7 +21,7 @@ from tandem.views.instant import MICROSECOND
 from tandem.views.measures.filtered import filtered
 from tandem.views.measures.measure import Aggregate, Facts, Measure
 from tandem.views.measures.states.distinct_set import check_limit
-from tandem.views.measures.states.event_set import PLACE, PLACE_INPUTS, event_set
+from tandem.views.measures.states.event_set import PLACE, PLACE_INPUTS, EventSequences, event_sequences, event_set
 from tandem.views.source.source import Source
 from tandem.views.source.value_types import INTEGER, ValueType, answer_field
 from tandem.views.value_forms import members
@@ -105,57 +105,29 @@ def funnel(
     return filtered(Funnel(members("steps", steps, _EXAMPLE), within, by, limit), filter, of)
 
 
-@dataclass(frozen=True)
-class _Steps:
-    """Events by group, user and order: the first event of each one's user, time in microseconds, steps as bits, and the group."""
-
-    user: Integers
-    time: Integers
-    bits: Integers
-    group: Integers
-
-
 def _present(sets: pa.ListArray, steps: int, within: int, answer: pa.DataType) -> pa.Array:
     """The answers of states."""
     lengths = arrays.lengths(sets)
     counts = np.zeros((steps, len(sets)), np.int64)
     if lengths.any():
-        _count(_by_user(sets, lengths), within, counts)
+        _count(event_sequences(sets, lengths, "by"), within, counts)
     within_limit = ~arrays.validity(sets) | (lengths > 0)
     numbers = arrays.from_numpy(counts[:, within_limit].T.ravel(), pa.int64())
     return arrays.lists(numbers, np.where(within_limit, steps, 0), answer, within_limit)
 
 
-def _count(events: _Steps, within: int, counts: Integers) -> None:
+def _count(events: EventSequences, within: int, counts: Integers) -> None:
     """Writes to `counts`, by step and group, how many users reached the step.
 
     `start` is, after each event, the latest first event of an attempt that has reached the step: if an attempt is in time, that
     one is. It is a number of an event, so one before the user's first event is another user's.
     """
-    numbers = np.arange(len(events.time))
+    bits, numbers = events.bits("steps"), np.arange(len(events.time))
     start = numbers
     for step in range(len(counts)):
         before = numbers if step == 0 else np.concatenate(([-1], start[:-1]))
-        timely = (before >= events.user) & (events.time - events.time[before] <= within)
-        reached = timely & (events.bits >> step & 1 == 1)
-        users = np.unique(events.user[reached])
+        timely = (before >= events.begin) & (events.time - events.time[before] <= within)
+        reached = timely & (bits >> step & 1 == 1)
+        users = np.unique(events.begin[reached])
         counts[step] = np.bincount(events.group[users], minlength=counts.shape[1])
         start = np.maximum.accumulate(np.where(reached, before, -1))
-
-
-def _by_user(sets: pa.ListArray, lengths: Integers) -> _Steps:
-    """The events of sets. The rows that a source makes of one event are one event, with the steps of all of them."""
-    *place, bits, user = sets.flatten().flatten()
-    group = np.repeat(np.arange(len(lengths)), lengths)
-    whose = arrays.integers(user.dictionary_encode().indices.cast(pa.int64()))
-    order = np.lexsort((whose, group))  # Stable, and each set is sorted by place.
-    columns = [group[order], whose[order], *(arrays.integers(column)[order] for column in place)]
-    changed = [np.concatenate(([True], column[1:] != column[:-1])) for column in columns]
-    first_rows = np.flatnonzero(np.logical_or.reduce(changed))
-    begins = np.logical_or(*changed[:2])[first_rows]
-    return _Steps(
-        user=np.maximum.accumulate(np.where(begins, np.arange(len(first_rows)), 0)),
-        time=columns[2][first_rows],
-        bits=np.bitwise_or.reduceat(arrays.integers(bits)[order], first_rows),
-        group=columns[0][first_rows],
-    )

@@ -22,11 +22,13 @@ from tandem.views.measures.first_last import max_by as max_by
 from tandem.views.measures.first_last import min_by as min_by
 from tandem.views.measures.funnel import funnel as funnel
 from tandem.views.measures.histogram import histogram as histogram
+from tandem.views.measures.matches import matches as matches
 from tandem.views.measures.mean import mean as mean
 from tandem.views.measures.moments import kurtosis as kurtosis
 from tandem.views.measures.moments import skewness as skewness
 from tandem.views.measures.moments import stddev as stddev
 from tandem.views.measures.moments import variance as variance
+from tandem.views.measures.pairs import pairs as pairs
 from tandem.views.measures.sample import sample as sample
 from tandem.views.measures.theta_sketch import theta_sketch as theta_sketch
 from tandem.views.measures.total import total as total

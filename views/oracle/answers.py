@@ -126,7 +126,9 @@ def answers(view: View, groups: Mapping[Group, Sequence[CountedRow]]) -> Answers
             for group, row in definition.answers(groups)
         }
     indexed = view.source.max_events_per_record is not None
-    said = {name: told.answer for name, one in view.measures.items() if (told := meaning(one, indexed=indexed)) is not None}
+    types = {measure.name: [expression.type for expression in measure.inputs] for measure in bind(view).measures}
+    meanings = {name: meaning(one, indexed=indexed, types=types[name]) for name, one in view.measures.items()}
+    said = {name: each.answer for name, each in meanings.items() if each is not None}
     found = {group: {name: answer(seen(rows, name)) for name, answer in said.items()} for group, rows in groups.items()}
     for name, values in derived(view, list(found.values())).items():
         for answer, value in zip(found.values(), values, strict=True):

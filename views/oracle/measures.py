@@ -1,12 +1,17 @@
 """What every built-in measure says of the rows of a key and window, in plain Python over all of them."""
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from hashlib import md5
+from operator import itemgetter
 from typing import Any, NamedTuple
 
+from tandem.views.instant import MICROSECOND
 from tandem.views.measures import Measure
 from tandem.views.measures.approx_count_distinct import ApproxCountDistinct
 from tandem.views.measures.approx_quantiles import ApproxQuantiles
@@ -20,13 +25,19 @@ from tandem.views.measures.filtered import Filtered
 from tandem.views.measures.first_last import NewestVersion, One, Several
 from tandem.views.measures.funnel import Funnel
 from tandem.views.measures.histogram import Histogram
+from tandem.views.measures.matches import Matches
 from tandem.views.measures.mean import Mean
 from tandem.views.measures.moments import Moment
+from tandem.views.measures.navigation import Away, MatchRow, Navigated, Referred, expressions_of
+from tandem.views.measures.pairs import EventPairs
 from tandem.views.measures.sample import Sample
 from tandem.views.measures.theta_sketch import ThetaSketch
 from tandem.views.measures.total import Total
 from tandem.views.oracle import estimates, numbers
 from tandem.views.oracle.counted_events import CountedRow
+from tandem.views.oracle.patterns import Met, Taken, count_matches, row_away
+from tandem.views.oracle.terms import derived_values
+from tandem.views.source.value_types import ValueType
 
 _INDEXES = 2**31
 """A place in a partition as a number: offset times this, plus the index, where a value holds several events."""
@@ -54,11 +65,14 @@ class OracleMeaning:
     near: Near = lambda _published, _seen, _error: False
 
 
-def meaning(measure: Measure, *, indexed: bool = False) -> OracleMeaning | None:
-    """The measure said plainly; None of a measure of the project's own. `indexed`: the source's values hold several events."""
+def meaning(measure: Measure, *, indexed: bool = False, types: Sequence[ValueType] = ()) -> OracleMeaning | None:
+    """The measure said plainly; None of a measure of the project's own.
+
+    `indexed`: the source's values hold several events. `types`: those of the measure's inputs, which its answer may need.
+    """
     match measure:
         case Filtered():
-            return meaning(measure.measure, indexed=indexed)
+            return meaning(measure.measure, indexed=indexed, types=types[1:])
         case Count():
             return OracleMeaning(len)
         case Total():
@@ -89,6 +103,10 @@ def meaning(measure: Measure, *, indexed: bool = False) -> OracleMeaning | None:
             return OracleMeaning(lambda seen: _several(seen, measure))
         case Funnel():
             return OracleMeaning(lambda rows: _funnel(rows, measure))
+        case Matches():
+            return OracleMeaning(lambda rows: _matches(rows, measure, types))
+        case EventPairs():
+            return OracleMeaning(lambda rows: _intervals(rows, measure))
         case Sample():
             return OracleMeaning(lambda seen: _sampled(seen, measure.k, indexed=indexed))
         case ApproxCountDistinct() | ThetaSketch():
@@ -187,19 +205,31 @@ def _several(seen: Sequence[MeasureInputs], measure: Several) -> list[Any]:
     return [{"by": one.inputs[1], "value": one.inputs[0]} for one in held]
 
 
+def _by_user(
+    met: Sequence[tuple[CountedRow, Any, Sequence[Any]]], limit: int
+) -> dict[Any, dict[tuple[Any, ...], list[bool]]] | None:
+    """By user and place which conditions an event meets, if it meets one; None if more than `limit` rows do.
+
+    The rows that a source makes of one event are one event.
+    """
+    users: dict[Any, dict[tuple[Any, ...], list[bool]]] = {}
+    rows = set()
+    for row, user, conditions in met:
+        if user is not None and any(conditions):
+            place = (row.at, row.generation, *row.place[1:])
+            event = users.setdefault(user, {}).setdefault(place, [False] * len(conditions))
+            event[:] = [bool(old or new) for old, new in zip(event, conditions, strict=True)]
+            rows.add((user, place, *map(bool, conditions)))
+    return None if len(rows) > limit else users
+
+
 def _funnel(inputs: Sequence[MeasureInputs], measure: Funnel) -> list[int] | None:
     """By step the users that reached it: of each user, for every event of step 1, the furthest step from there on.
 
     From one start on, the earliest event of each step leaves the most room for the next.
     """
-    users: dict[Any, dict[tuple[Any, ...], list[bool]]] = {}
-    rows = set()
-    for (user, *met), place in ((each.inputs, (each.row.at, each.row.generation, *each.row.place[1:])) for each in inputs):
-        if user is not None and any(met):
-            steps = users.setdefault(user, {}).setdefault(place, [False] * len(met))
-            steps[:] = [bool(old or new) for old, new in zip(steps, met, strict=True)]
-            rows.add((user, place, *map(bool, met)))
-    if len(rows) > measure.limit:
+    users = _by_user([(each.row, each.inputs[0], each.inputs[1:]) for each in inputs], measure.limit)
+    if users is None:
         return None
     furthest = []
     for events in users.values():
@@ -212,6 +242,81 @@ def _funnel(inputs: Sequence[MeasureInputs], measure: Funnel) -> list[int] | Non
             reached.append(step)
         furthest.append(max(reached))
     return [sum(each > step for each in furthest) for step in range(len(measure.steps))]
+
+
+def _matches(inputs: Sequence[MeasureInputs], measure: Matches, types: Sequence[ValueType]) -> int | None:
+    """The number of matches in the sequences of all values of `by`."""
+    others, alone = measure.navigations, measure.own_rows
+    names = expressions_of([*others.values()])
+    typed = dict(zip(names, types[len(types) - len(names) :], strict=True))
+    free = frozenset(measure.pattern.symbols) - {*measure.pattern.defined}
+    sequences: dict[Any, dict[tuple[Any, ...], dict[Any, Any]]] = {}
+    distinct = set()
+    for each in inputs:
+        user, *values = each.inputs if measure.by is not None else (0, *each.inputs)
+        place = (each.row.at, each.row.generation, *each.row.place[1:])
+        met = frozenset(name for name, value in zip(alone, values, strict=False) if value)
+        if user is not None:
+            row = sequences.setdefault(user, {}).setdefault(place, {"symbols": free})
+            row["symbols"] |= met
+            row.update(zip(names, values[len(alone) :], strict=True))
+            distinct.add((user, place, met, *values[len(alone) :]))
+    if len(distinct) > measure.limit:
+        return None
+    references = [*dict.fromkeys(other.reference for other in others.values() if other.reference is not None)]
+    ordered = [[by_place[place] for place in sorted(by_place)] for by_place in sequences.values()]
+    return sum(
+        count_matches(measure.pattern.text, len(rows), references, _met(rows, others, references, typed)) for rows in ordered
+    )
+
+
+def _met(
+    rows: Sequence[dict[Any, Any]],
+    others: Mapping[str, Navigated],
+    references: Sequence[MatchRow],
+    types: Mapping[str, ValueType],
+) -> Met:
+    """Whether a row has a symbol, by a condition of its own row, or of others."""
+
+    @cache
+    def conditions(symbol: str, read: int | None) -> list[Any]:
+        """The condition of a symbol for each row, if it reads that one of the match."""
+        other = others[symbol]
+
+        def value(at: int, column: Away | Referred) -> Any:
+            if isinstance(column, Away):
+                return row_away(rows, at, column)
+            return None if read is None else rows[read][column.expression]
+
+        cells = [{name: value(at, column) for name, column in other.columns.items()} for at in range(len(rows))]
+        return derived_values(
+            other.term(types), cells, {name: types[each.expression].arrow for name, each in other.columns.items()}
+        )
+
+    def met(symbol: str, at: int, taken: Taken) -> bool:
+        if symbol not in others:
+            return symbol in rows[at]["symbols"]
+        reference = others[symbol].reference
+        return bool(conditions(symbol, None if reference is None else taken[references.index(reference)])[at])
+
+    return met
+
+
+def _intervals(inputs: Sequence[MeasureInputs], measure: EventPairs) -> dict[str, Any] | None:
+    """Of each left event the times of right ones after it; of one user after the other."""
+    users = _by_user([(each.row, each.inputs[2] if measure.by else 0, each.inputs[:2]) for each in inputs], measure.limit)
+    if users is None:
+        return None
+    waits: list[Sequence[int]] = []
+    for events in users.values():
+        right = sorted(place for place, sides in events.items() if sides[1])
+        for place in (place for place, sides in events.items() if sides[0]):
+            later = right[bisect_right(right, place) : bisect_right(right, place[0] + measure.within, key=itemgetter(0))]
+            waits.append([(each[0] - place[0]) // MICROSECOND for each in later[: 1 if measure.first else None]])
+    every = [wait for some in waits for wait in some]
+    times = {"wait": sum(every), "shortest": min(every, default=None), "longest": max(every, default=None)}
+    seconds = {name: None if time is None else Decimal(time).scaleb(-6) for name, time in times.items()}
+    return {"count": len(every), "matched": sum(map(bool, waits)), **seconds}
 
 
 def _sampled(seen: Sequence[MeasureInputs], k: int, *, indexed: bool) -> list[Any]:

@@ -8,7 +8,6 @@ fraction until it is presented, or is handed to DuckDB, as a double.
 Anything else is an `sql` term: DuckDB computes it from columns that hold its exact parts, decimals of at most 38 digits.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -18,8 +17,7 @@ import pyarrow as pa
 
 from tandem.views.errors import DefinitionError
 from tandem.views.source.value_types import ValueType
-from tandem.views.sql import engine
-from tandem.views.sql.syntax import Node, around, has_lambda, node_columns, nodes
+from tandem.views.sql.syntax import Node, has_lambda, node_columns, nodes, sql_text
 
 TermKind = Literal["boolean", "integer", "decimal", "fraction", "null", "other"]
 
@@ -267,7 +265,7 @@ class _Compiler:
         own = self._with_parts(node, parts, outermost=True)
         names, args = tuple(name for name, _ in parts), tuple(arg for _, arg in parts)
         schema = pa.schema([*self._others(), *(pa.field(name, arg.readable) for name, arg in parts)])
-        sql = _text(own)
+        sql = sql_text(own)
         try:
             type_ = self.sql_type(sql, schema)
         except DefinitionError:
@@ -303,7 +301,7 @@ class _Compiler:
         for node in nodes(tree):
             if node["class"] in ("FUNCTION", "OPERATOR", "CAST", "CASE") and node_columns(node) and not has_lambda(node):
                 try:
-                    type_ = self.sql_type(_text(node), schema)
+                    type_ = self.sql_type(sql_text(node), schema)
                 except DefinitionError:
                     continue
                 if type_.kind == "float":
@@ -380,11 +378,3 @@ def _mixes_scales(tree: Node, schema: pa.Schema) -> bool:
 
 def _column(name: str) -> Node:
     return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": [name]}
-
-
-def _text(tree: Node) -> str:
-    """The SQL of a parsed expression."""
-    statement = {"error": False, "statements": [{"node": {**around(), "select_list": [tree]}}]}
-    sql = "SELECT json_deserialize_sql(CAST(? AS JSON))"
-    row = engine.connection().execute(sql, [json.dumps(statement)]).fetchall()[0]
-    return str(row[0]).removeprefix("SELECT ")

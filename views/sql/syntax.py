@@ -51,16 +51,21 @@ def canonical(tree: Any) -> str:
     return json.dumps(tree, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
+def sql_text(tree: Node) -> str:
+    """The SQL of a parsed expression."""
+    statement = {"error": False, "statements": [{"node": {**around(), "select_list": [tree]}}]}
+    sql = "SELECT json_deserialize_sql(CAST(? AS JSON))"
+    row = engine.connection().execute(sql, [json.dumps(statement)]).fetchall()[0]
+    return str(row[0]).removeprefix("SELECT ")
+
+
 def with_columns(text: str, columns: Mapping[str, str]) -> str:
     """The expression with other expressions in place of columns, by the columns' names in any case.
 
     Raises DefinitionError if a text is not one expression.
     """
     trees = {name.casefold(): parse(expression) for name, expression in columns.items()}
-    statement = json.loads(_serialize("1"))
-    statement["statements"][0]["node"]["select_list"] = [_with_columns(parse(text), trees)]
-    row = engine.connection().execute("SELECT json_deserialize_sql(?)", [json.dumps(statement)]).fetchall()[0]
-    return str(row[0]).removeprefix("SELECT ")
+    return sql_text(_with_columns(parse(text), trees))
 
 
 def _with_columns(tree: Any, columns: Mapping[str, Node]) -> Any:

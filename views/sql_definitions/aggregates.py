@@ -9,6 +9,7 @@ from typing import Any, Final
 from tandem.views.errors import DefinitionError
 from tandem.views.measures import registry
 from tandem.views.measures.measure import Measure
+from tandem.views.measures.row_pattern import PatternError
 from tandem.views.sql_definitions.literals import constant
 from tandem.views.sql_definitions.statements import Fragment, in_quotes, is_name
 
@@ -31,6 +32,9 @@ _OF_SQL: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
 }
 NAMES: Final = frozenset((*_FUNCTIONS, *_OF_SQL))
 """The functions that are measures."""
+
+_EXPRESSION: Final = (str, str | None)
+"""The annotations of parameters that are expressions; others are constants."""
 
 _FIELD: Final = re.compile(r"[A-Za-z_]\w*|\"[^\"]*\"")
 
@@ -92,10 +96,11 @@ def _measure(call: Fragment, name: str, arguments: list[Fragment], condition: Fr
     called, options = _OF_SQL.get(name, (name, {}))
     function = _FUNCTIONS[called]
     parameters = dict(signature(function).parameters)
-    for fixed in ("filter", *options):
+    for fixed in ("filter", "of", *options):
         parameters.pop(fixed, None)
     places = [key for key, parameter in parameters.items() if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD]
     values: dict[str, Any] = {}
+    written: dict[str, Fragment] = {}
     for number, argument in enumerate(arguments):
         key, value = _option(argument)
         if key is None:
@@ -107,11 +112,15 @@ def _measure(call: Fragment, name: str, arguments: list[Fragment], condition: Fr
         for word in ("DISTINCT", "ORDER"):
             if value.outside(lambda each, word=word: each.text.upper() == word and not in_quotes(each)):  # type: ignore[misc]
                 raise value.fault(f"{word} is not possible in {name}")
-        values[key] = value.text if parameters[key].annotation is str else constant(value)
+        written[key] = value
+        values[key] = value.text if parameters[key].annotation in _EXPRESSION else constant(value)
     if [key for key, parameter in parameters.items() if parameter.default is Parameter.empty and key not in values]:
         raise call.fault(f"{name} has the form {_form(name, parameters)}")
     try:
         measure: Measure = function(**values, **options, filter=None if condition is None else condition.text)
+    except PatternError as error:
+        # After the quote that begins the text.
+        raise written["pattern"].script.fault(error.sentence, written["pattern"].start + 1 + error.place) from error
     except (DefinitionError, TypeError) as error:
         raise call.fault(str(error)) from error
     return measure

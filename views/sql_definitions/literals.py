@@ -1,4 +1,4 @@
-"""Constants of SQL as Python values: texts, numbers, truth values, times, lengths of time, lists of these."""
+"""Constants of SQL as Python values: texts, numbers, truth values, times, lengths of time, lists and structs of these."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -22,7 +22,8 @@ _UNITS: Final = {
 _SPAN: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 _WORDS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
 _VALID: Final = (
-    "a constant is a text in single quotes, a number, TRUE or FALSE, INTERVAL '10 seconds', DECIMAL '0.5' or a list (1, 2)"
+    "a constant is a text in single quotes, a number, TRUE or FALSE, INTERVAL '10 seconds', DECIMAL '0.5', a list (1, 2) or a "
+    "struct {'small': 'amount < 1'}"
 )
 
 Calls = Mapping[str, Callable[..., Any]]
@@ -45,6 +46,10 @@ def constant(part: Fragment, calls: Calls | None = None) -> Any:
         inner, after = part.brackets(0)
         if after == len(part.words):
             return tuple(constant(item, calls) for item in inner.split(","))
+    if part.begins("{"):
+        inner, after = part.brackets(0)
+        if after == len(part.words):
+            return dict(_member(item, calls) for item in inner.split(","))
     if (called := part.call()) is not None and calls is not None and called[0].lower() in calls:
         return calls[called[0].lower()](*(constant(item, calls) for item in called[1]))
     if len(part.words) == 2 and part.words[1].token_type == TokenType.STRING:
@@ -53,6 +58,13 @@ def constant(part: Fragment, calls: Calls | None = None) -> Any:
         if part.begins("TIMESTAMP") or part.begins("TIMESTAMPTZ"):
             return _time(part)
     return _number(part)
+
+
+def _member(part: Fragment, calls: Calls | None) -> tuple[str, Any]:
+    """A name and a value: 'small': 'amount < 1', with or without quotes around the name."""
+    if len(part.words) < 3 or not part.begins(":", at=1) or part.words[0].token_type == TokenType.NUMBER:
+        raise part.fault(f"a member of a struct is a name, a colon and a constant; {_VALID}")
+    return part.words[0].text, constant(part.cut(2), calls)
 
 
 def interval(part: Fragment) -> timedelta:

@@ -20,8 +20,8 @@ VIEWS = """
 from datetime import datetime, timedelta
 
 from tandem import (
-    Event, Source, Table, View, calendar, count, count_distinct, count_window, first, funnel, hopping, maximum, mean,
-    session, sliding_count_window, total, tumbling,
+    Event, Source, Table, View, calendar, count, count_distinct, count_window, first, funnel, hopping, matches,
+    maximum, mean, pairs, session, sliding_count_window, total, tumbling,
 )
 
 
@@ -44,7 +44,9 @@ sevens = View(source=sales, keys={"shop": "shop"}, window=count_window(7), measu
 latest = View(source=sales, window=sliding_count_window(5), measures={"cents": total("cents")})
 STEPS = ("cents % 3 = 0", "cents % 3 = 1", "cents % 3 = 2")
 reached = funnel(STEPS, within=timedelta(minutes=20), by="cents % 50", limit=100_000)
-paths = View(source=sales, keys={"shop": "shop"}, measures={"reached": reached})
+rises = matches("up{2,}? down", define={"up": "cents > PREV(cents)", "down": "cents % 3 = 0"}, limit=100_000)
+waits = pairs(STEPS[0], STEPS[1], within=timedelta(minutes=5), limit=100_000)
+paths = View(source=sales, keys={"shop": "shop"}, measures={"reached": reached, "rises": rises, "waits": waits})
 sale_of = Table(sales, key={"shop": "shop"}, gone="cents % 7 = 0")
 SOURCES = (sales,)
 VIEWS = (per_hour, refunds, odd, hops, days, sessions, sevens, latest, paths, sale_of)

@@ -42,7 +42,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Annotated
 from tandem import Event, Scale, Source, View, approx_quantiles, collect_set, count, count_distinct, count_window, first, funnel
-from tandem import hopping, last, maximum, mean, session, sliding_count_window, total, tumbling
+from tandem import hopping, last, matches, maximum, pairs, mean, session, sliding_count_window, total, tumbling
 
 class Sale(Event):
     id: int
@@ -60,6 +60,8 @@ n = {"n": count(), "sum": total("amount"), "price": total("price"), "rounded": t
 more = {**n, "mean": mean("amount"), "most": maximum("amount"), "ids": count_distinct("id", limit=9),
         "set": collect_set("amount", limit=8),
         "steps": funnel(("amount > 2", "amount < 5"), within=timedelta(minutes=1), by="id % 4", limit=20),
+        "waits": pairs("amount > 2", "amount < 5", within=timedelta(minutes=1), by="id % 4", limit=20),
+        "rises": matches("up{2,} down", define={"up": "amount > PREV(amount)", "down": "amount < 4"}, limit=20),
         "first": first("id"), "last": last("id"), "half": approx_quantiles("amount", (0.5,))}
 five, two = timedelta(minutes=5), timedelta(minutes=2)
 

@@ -108,7 +108,7 @@ def test_how_steps_are_written_changes_no_fingerprint() -> None:
         ({"steps": "i = 1"}, "steps 'i = 1' is not a tuple, such as"),
         ({"steps": ("i = 1",)}, "a funnel has 2 to 32 steps, such as .*; here are 1"),
         ({"steps": ("i = 1",) * 33}, "a funnel has 2 to 32 steps, such as .*; here are 33"),
-        ({"steps": ("i = 1", "i")}, "view 'v', measure 'm': 'i' is of type BIGINT; a step is BOOLEAN"),
+        ({"steps": ("i = 1", "i")}, "view 'v', measure 'm': 'i' is of type BIGINT; a condition is BOOLEAN"),
         ({"steps": ("i = 1", "i =")}, "view 'v', measure 'm': 'i =' is not SQL"),
         ({"steps": ("i = 1", "j = 1")}, "view 'v', measure 'm': 'j = 1' names a field 'j' that Sample does not have"),
         ({"steps": ("i = 1", 7)}, "view 'v', measure 'm': 7 is not a text"),

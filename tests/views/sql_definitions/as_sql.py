@@ -31,7 +31,7 @@ def measure_as_sql(measure: Measure) -> str:
     call = ast.parse(str(measure)).body[0].value  # type: ignore[attr-defined]
     name, options = call.func.id, {keyword.arg: keyword.value for keyword in call.keywords}
     condition = options.pop("filter", None)
-    arguments = [argument_as_sql(argument) for argument in call.args]
+    arguments = [(_element if name == "matches" else argument_as_sql)(argument) for argument in call.args]
     arguments += [f"{key} => {argument_as_sql(value)}" for key, value in options.items()]
     said = f"{OF_SQL.get(name, name)}({', '.join(arguments) or ('*' if name == 'count' else '')})"
     return said if condition is None else f"{said} FILTER (WHERE {ast.literal_eval(condition)})"
@@ -46,6 +46,8 @@ def argument_as_sql(node: Any) -> str:
             return str(flag).upper()
         case ast.Tuple(elts=elements):
             return f"[{', '.join(map(_element, elements))}]"
+        case ast.Dict(keys=keys, values=values):
+            return f"{{{', '.join(f'{_element(key)}: {_element(value)}' for key, value in zip(keys, values, strict=True))}}}"
         case ast.Call(func=ast.Name(id="timedelta")):
             return interval(eval(ast.unparse(node), {"timedelta": timedelta}))
         case ast.Call(func=ast.Name(id="Decimal"), args=[ast.Constant(value=text)]):

@@ -39,6 +39,14 @@ OF_VIEWS = {
     "SELECT «approx_quantiles(amount, [0.5, 2]) AS q FROM orders": "numbers from 0 to 1",
     "SELECT sum(amount) / «count(*) AS m, sum(amount) AS s FROM orders": "count(*) has no name here",
     "SELECT city, «upper(city) AS CITY, count(*) AS n FROM orders GROUP BY 1, 2": "two columns are called CITY",
+    "SELECT matches('a+ «{3,2} b', define => {'a': 'amount > 1'}) AS m FROM orders": "'{3,2}' follows a quantifier",
+    "SELECT matches('a«{3,2} b', define => {'a': 'amount > 1'}) AS m FROM orders": "the largest number of '{3,2}' is 2",
+    "SELECT «matches('a b', define => {'c': 'amount > 1'}) AS m FROM orders": "define has the symbol 'c'",
+    "SELECT matches('a b', define => {«'a'}) AS m FROM orders": "a member of a struct is a name, a colon and a constant",
+    "SELECT matches(«a, define => {'a': 'amount > 1'}) AS m FROM orders": "a is not a constant",
+    "SELECT «matches('a') AS m FROM orders": "matches has the form matches(pattern, define => ..., limit => 1000, by => None)",
+    "SELECT «matches('a', define => {a: 'amount > LAST(amount, 2)'}) AS m FROM orders": "LAST has the form LAST(a.x) or LAST(x)",
+    "SELECT «matches('a', define => {a: 'city'}) AS m FROM orders": "'city' is of type VARCHAR; a condition is BOOLEAN",
 }
 OF_SOURCES = {
     "CREATE SOURCE s «(a INT)": "source s has no event time",

@@ -1,0 +1,118 @@
+"""Pairs of batch, of batch and micro-batches merged, and of a rollup are those of nested loops over the events in plain Python.
+
+The logs are those of funnels.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from tandem import View, all_time, pairs, rollup, tumbling
+from tandem.views.kernel.kernel import Partial, merge, roll
+from tests.together import model
+from tests.together.model import Chain, Model, RollupModel, ViewModel
+from tests.together.sequences import Condition, pairs_of
+from tests.together.split_logs import split_partials
+from tests.together.test_funnels_agree import ACTS, CASES, HOUR, KINDS, MINUTE, answers, chain_of, in_order, states_of
+
+SEEN, CLICK, BUY = KINDS
+HOURLY = View(
+    source=ACTS,
+    keys={"trial": "trial"},
+    window=tumbling(hours=1),
+    measures={
+        "waits": pairs("kind = 'seen'", "kind = 'click'", within=6 * MINUTE, by='"user"'),
+        "first": pairs("kind = 'seen'", "kind <> 'seen'", within=8 * MINUTE, first=True),
+        "both": pairs("kind <> 'buy'", "kind <> 'click'", within=HOUR, filter="paid"),
+        "few": pairs("kind = 'buy'", "kind = 'click'", within=HOUR, limit=4),
+    },
+    name="hourly",
+)
+EVER = rollup(HOURLY, keys=("trial",), window=all_time(), name="ever")
+
+
+def loops(acts: Sequence[Mapping[str, Any]], sides: tuple[Condition, Condition], minutes: int, **options: Any) -> Any:
+    return pairs_of(in_order(acts), sides, minutes * MINUTE, **options)
+
+
+MEASURES: Mapping[str, Any] = {
+    "waits": partial(loops, sides=(SEEN, CLICK), minutes=6, by=lambda act: act["user"]),
+    "first": partial(loops, sides=(SEEN, lambda act: act["kind"] != "seen"), minutes=8, first=True),
+    "both": lambda acts: loops(
+        [act for act in acts if act["paid"]],
+        (lambda act: act["kind"] != "buy", lambda act: act["kind"] != "click"),
+        60,
+    ),
+    "few": partial(loops, sides=(BUY, CLICK), minutes=60, limit=4),
+}
+OF_HOURS = ViewModel({"trial": lambda act: act["trial"]}, model.tumbling(HOUR), MEASURES)
+MODELS: Mapping[str, Model] = {"hourly": OF_HOURS, "ever": RollupModel(OF_HOURS, ("trial",), model.all_time)}
+
+
+@cache
+def partials(seed: int) -> list[Partial]:
+    return split_partials(HOURLY, chain_of(seed))
+
+
+def rows_of_model(name: str, chain: Chain, layer: model.Layer = "merged") -> dict[tuple[Any, ...], dict[str, Any]]:
+    rows = model.answer(MODELS[name], chain, layer=layer)
+    return {(*key, *window): dict(row.values) for (key, window), row in rows.items()}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_pairs_at_any_cut_are_those_of_nested_loops(name: str) -> None:
+    """Batch at the end, batch below the cut, and batch merged with micro-batches have the rows of the model."""
+    seed = 7 if settings().derandomize else Random().getrandbits(32)
+    chain, folds, view = chain_of(seed), partials(seed), {"hourly": HOURLY, "ever": EVER}[name]
+    rolled = folds if view is HOURLY else [Partial(roll(view, fold.states), fold.ranges, fold.rejected) for fold in folds]
+    incremental, at_once = merge(view, [merge(view, rolled[:2]), rolled[2]]), merge(view, [rolled[2], rolled[0], rolled[1]])
+    assert answers(view, incremental) == rows_of_model(name, chain), f"{seed=}"
+    assert answers(view, rolled[0]) == rows_of_model(name, chain, "batch"), f"{seed=}"
+    assert states_of(view, incremental) == states_of(view, at_once), f"{seed=}"
+
+
+def hard_cases(acts: Sequence[Sequence[Mapping[str, Any]]]) -> Iterator[str]:
+    """Which hard cases the acts of one window are: those below the cut, then those of each micro-batch."""
+    below, after = list(acts[0]), [act for batch in acts[1:] for act in batch]
+    every = [*below, *after]
+
+    def number(events: Sequence[Mapping[str, Any]], sides: tuple[Condition, Condition] = (SEEN, CLICK), minutes: int = 6) -> int:
+        count: int = loops(events, sides, minutes, by=lambda act: act["user"])["count"]
+        return count
+
+    if number(every) > number(below) + number(after):
+        yield "a pair across the cut"
+    if number(every) < number(every, minutes=60):
+        yield "too late"
+    if number(every) > loops(every, (SEEN, CLICK), 6, by=lambda act: act["user"], first=True)["count"]:
+        yield "a second right one"
+    if loops(every, (SEEN, CLICK), 6)["count"] > number(every):
+        yield "of different users"
+    if any(loops([one, other], (SEEN, CLICK), 0)["count"] for one in every for other in every if one["at"] == other["at"]):
+        yield "two sides at one time"
+    if below and any(act["at"] < max(each["at"] for each in below) for act in after):
+        yield "late below the cut"
+    if loops(every, (BUY, CLICK), 60, limit=4) is None:
+        yield "more than the limit"
+
+
+HARD = {
+    *("a pair across the cut", "too late", "a second right one", "of different users", "two sides at one time"),
+    *("late below the cut", "more than the limit"),
+}
+
+
+def test_the_cases_of_pairs_are_hard() -> None:
+    chain = chain_of(7)
+    hard = Counter[str]()
+    groups = [OF_HOURS.groups(batch) for batch in chain.counted()]
+    for group in model.unite(groups):
+        hard.update(set(hard_cases([each.get(group, []) for each in groups])))
+    print(f"{CASES} cases: {dict(hard)}")  # noqa: T201 - how many hard cases were drawn
+    assert set(hard) == HARD
+    assert min(hard.values()) > CASES // 100, hard
