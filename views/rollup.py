@@ -192,6 +192,9 @@ def _chosen(part: str, names: Any, parent: View) -> dict[str, Any]:
             named = isinstance(name, str) and name in {**parent.keys, **parent.measures}
             hint = f", which is a {other} of it" if named else ""
             raise DefinitionError(f"rollup: the parent has no {part} {name!r}{hint}; {part}s: {listed(str(name), theirs)}")
+    if len({*names}) < len(names):
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise DefinitionError(f"rollup: {part}s={names!r} has {repeated!r} more than once; name each {part} once")
     return {name: theirs[name] for name in names}
 
 

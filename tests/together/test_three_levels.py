@@ -149,6 +149,8 @@ def test_plan_says_what_a_change_of_the_parent_means(world: World, capsys: pytes
         ("rollup(minutes, window", "rollup('minutes', window", "'minutes' is not a View"),
         ("rollup(minutes, window", "rollup(hits, window", "rollup: a Source is not a View"),
         ("rollup(hours, keys=()", "rollup(hours, keys=(['page'],)", "the parent has no key ['page']; keys: page"),
+        ("rollup(hours, keys=()", "rollup(hours, keys=('page', 'page')", "has 'page' more than once; name each key once"),
+        ('measures=("n", "bytes"))', 'measures=("n", "n"))', "has 'n' more than once; name each measure once"),
         ("rollup(hours, keys=()", "rollup(hours, keys=('n',)", "the parent has no key 'n', which is a measure of it; keys: page"),
         ("rollup(hours, keys=()", "rollup(hours, keys={'a': 'bytes + 1'}", "key 'a': 'bytes + 1' names a field 'bytes' that a "),
         ("rollup(hours, keys=()", "rollup(hours, keys={'a': 'page), (1'}", "key 'a': 'page), (1' is more than one expression"),
