@@ -1,0 +1,144 @@
+"""Each kind of column of a real PostgreSQL has the same value in an event, in every form in which Debezium writes it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import psycopg
+import pytest
+
+from tandem import Epoch, Event, Name, Scale, Source, Unit, Zone, debezium
+from tandem.infra import kafka
+from tandem.views.decode import decode
+from tests.debezium.engine import capturing, comes, logging_server, table_of
+from tests.postgres_server import PostgresServer
+from tests.stack import consumed, new_topic
+
+
+class Column(Event):
+    """A row as each form with schemas gives it."""
+
+    id: int
+    committed: Annotated[datetime, Name("__source_ts_us")]
+    op: Annotated[str, Name("__op")]
+    deleted: Annotated[bool, Name("__deleted")]
+    table: Annotated[str | None, Name("__table")] = None
+    name: str | None = None
+    n: Annotated[Decimal, Scale(2)] | None = None
+    v: Annotated[Decimal, Scale(5)] | None = None
+    at: datetime | None = None
+    l: Annotated[datetime, Zone("UTC")] | None = None  # noqa: E741  the column's name
+    d: date | None = None
+    t: time | None = None
+    i: timedelta | None = None
+    b: bytes | None = None
+    u: str | None = None
+    a: list[int] | None = None
+    f: float | None = None
+
+
+class WithLarge(Column):
+    """A row with a column that an update leaves alone."""
+
+    large: str | None = None
+
+
+class NumberColumn(Column):
+    """A row as Debezium writes numbers of times without schemas."""
+
+    l: Annotated[datetime, Epoch("us")] | None = None  # noqa: E741  the column's name
+    t: Annotated[time, Unit("us")] | None = None
+    i: Annotated[timedelta, Unit("us")] | None = None
+
+
+ROW = {
+    "id": 1,
+    "name": "ann",
+    "n": Decimal("-12.50"),
+    "v": Decimal("3.14159"),
+    "at": datetime(2026, 3, 1, 0, 2, 3, 456789, tzinfo=UTC),
+    "l": datetime(2026, 3, 29, 2, 30, 0, 123456, tzinfo=UTC),
+    "d": date(2026, 2, 3),
+    "t": 3723500000,
+    "i": 93600000000,
+    "b": b"\x00\xff",
+    "u": "4a1d0d2c-3f5d-4e61-9a52-1b2d3c4e5f60",
+    "a": [1, 2],
+    "f": 0.1,
+}
+TABLES = """
+CREATE TABLE kinds (id integer PRIMARY KEY, name text NOT NULL, n numeric(10, 2) NOT NULL, v numeric, at timestamptz, l timestamp,
+    d date, t time, i interval, b bytea, u uuid, a integer[], f float8, large text);
+INSERT INTO kinds VALUES (1, 'ann', -12.5, 3.14159, '2026-03-01 01:02:03.456789+01', '2026-03-29 02:30:00.123456', '2026-02-03',
+    '01:02:03.5', '1 day 02:00:00', '\\x00ff', '4a1d0d2c-3f5d-4e61-9a52-1b2d3c4e5f60', '{1,2}', 0.1,
+    (SELECT string_agg(md5(n::text), '') FROM generate_series(1, 1000) AS n));
+CREATE TABLE done (id integer PRIMARY KEY);
+"""
+FORMS: dict[str, tuple[type[Event], dict[str, str]]] = {
+    "precise": (Column, {}),
+    "connect": (Column, {"time.precision.mode": "connect", "decimal.handling.mode": "string"}),
+    "isostring": (Column, {"time.precision.mode": "isostring", "decimal.handling.mode": "string"}),
+    "plain": (
+        NumberColumn,
+        {
+            "decimal.handling.mode": "string",
+            "key.converter.schemas.enable": "false",
+            "value.converter.schemas.enable": "false",
+        },
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with logging_server() as running:
+        yield running
+
+
+@pytest.mark.slow
+@pytest.mark.broker
+@pytest.mark.parametrize("form", FORMS)
+def test_columns_have_their_values_in_each_form(
+    server: PostgresServer, broker: kafka.BrokerConnection, tmp_path: Path, form: str
+) -> None:
+    event, options = FORMS[form]
+    topic = new_topic(broker, partitions=1)
+    options = {**options, "slot.name": f"slot_{form}", "publication.name": f"publication_{form}", "slot.drop.on.stop": "true"}
+    with psycopg.connect(server.dsn, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS kinds, done")
+        connection.execute(TABLES)
+        tables = {"table.include.list": "public.kinds,public.done", "skipped.operations": "none"}
+        with capturing(server, broker.address, topic.name, tmp_path, {**options, **tables}):
+            assert comes(lambda: consumed(broker, topic), 60)
+            connection.execute("UPDATE kinds SET name = 'bob'")
+            connection.execute("DELETE FROM kinds")
+            connection.execute("TRUNCATE kinds")
+            connection.execute("INSERT INTO done VALUES (7)")
+            assert comes(lambda: b"done" in (consumed(broker, topic)[-1].value or b""), 60)
+            records = table_of(consumed(broker, topic), topic)
+    source = Source(topic=topic.name, event=event, event_time="committed", decoder=debezium())
+    result = decode(source, records)
+    rows = result.events.to_pylist()
+    assert [(row["op"], row["deleted"], row["table"], row["name"]) for row in rows] == [
+        ("r", False, "kinds", "ann"),
+        ("u", False, "kinds", "bob"),
+        ("d", True, "kinds", None),
+        ("c", False, "done", None),
+    ]
+    cut = {"connect": {"at": ROW["at"], "l": ROW["l"].replace(microsecond=123000)}}.get(form, {})  # type: ignore[attr-defined]
+    expected: dict[str, Any] = {**ROW, **cut}
+    assert {name: rows[0][name] for name in ROW} == expected
+    assert {name: rows[1][name] for name in ROW} == {**expected, "name": "bob"}
+    assert {name: rows[2][name] for name in ROW} == {**dict.fromkeys(ROW), "id": 1}
+    assert result.skipped == 1, "the tombstone after the delete"
+    assert [row["detail"] for row in result.rejects.to_pylist()] == [
+        "op 't' is a truncate, which deletes all rows and names none"
+    ]
+    times = [row["committed"] for row in rows]
+    assert times == sorted(times)
+    if event is Column:
+        (unlogged, _) = decode(replace(source, event=WithLarge), records).rejects["detail"].to_pylist()
+        assert unlogged.startswith("column large is large and was not changed")
