@@ -12,6 +12,7 @@ from tandem.views.definition_text import literal
 from tandem.views.errors import listed
 from tandem.views.sql_definitions.create_rollup import RollupText, rollup_text
 from tandem.views.sql_definitions.create_source import SourceText, names_of_source, settings, source_text
+from tandem.views.sql_definitions.create_table import TableText, table_text
 from tandem.views.sql_definitions.create_view import ViewText, view_text
 from tandem.views.sql_definitions.literals import constant
 from tandem.views.sql_definitions.statements import Fragment, Script, line_and_column
@@ -34,7 +35,7 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 _MEMBER: Final = re.compile(r"    (\w+): ")
 """The beginning of a line that declares a field."""
 _TEXTS: Final = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
-_STATEMENTS: Final = "CREATE SOURCE, CREATE VIEW, CREATE ROLLUP and COMMENT ON are possible"
+_STATEMENTS: Final = "CREATE SOURCE, CREATE VIEW, CREATE ROLLUP, CREATE TABLE and COMMENT ON are possible"
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,12 @@ class _Definitions:
     sources: dict[str, SourceText] = field(default_factory=dict)
     views: dict[str, ViewText] = field(default_factory=dict)
     rollups: dict[str, RollupText] = field(default_factory=dict)
+    tables: dict[str, TableText] = field(default_factory=dict)
 
     @property
-    def every_view(self) -> dict[str, ViewText | RollupText]:
-        """Views, then rollups."""
-        return {**self.views, **self.rollups}
+    def every_view(self) -> dict[str, ViewText | RollupText | TableText]:
+        """Views, then rollups, then tables."""
+        return {**self.views, **self.rollups, **self.tables}
 
     def take(self, part: Fragment, name: str) -> str:
         """A name for a new definition. Raises DefinitionError if it is none, or taken."""
@@ -89,7 +91,7 @@ def compile_sql(sql: str, file: str, *, beside: bool = False) -> Compiled:
     definitions = _Definitions()
     for statement in script.statements():
         _define(statement, definitions)
-    if not definitions.sources and not definitions.views and not definitions.rollups and not beside:
+    if not definitions.sources and not definitions.every_view and not beside:
         raise script.fault(f"nothing is defined; {_STATEMENTS}", 0)
     lines: list[tuple[str, int]] = []
     elsewhere = dict.fromkeys(_sources_elsewhere(definitions, beside=beside))
@@ -99,7 +101,9 @@ def compile_sql(sql: str, file: str, *, beside: bool = False) -> Compiled:
         lines += view_lines(view, definitions.sources)
     for rollup in definitions.rollups.values():
         lines += _rollup_lines(rollup, definitions)
-    every: tuple[tuple[str, Iterable[SourceText | ViewText | RollupText]], ...] = (
+    for table in definitions.tables.values():
+        lines += _table_lines(table, definitions.sources)
+    every: tuple[tuple[str, Iterable[SourceText | ViewText | RollupText | TableText]], ...] = (
         ("SOURCES", definitions.sources.values()),
         ("VIEWS", definitions.every_view.values()),
     )
@@ -124,7 +128,7 @@ def _define(statement: Fragment, definitions: _Definitions) -> None:
         return
     after = 2 if statement.begins("CREATE", "MATERIALIZED", "VIEW") else 1
     kind = statement.words[after].text.upper() if len(statement.words) > after else ""
-    if not statement.begins("CREATE") or kind not in ("SOURCE", "VIEW", "ROLLUP"):
+    if not statement.begins("CREATE") or kind not in ("SOURCE", "VIEW", "ROLLUP", "TABLE"):
         raise statement.fault(f"{' '.join(word.text for word in statement.words[:2])} is not a definition; {_STATEMENTS}")
     head = statement.cut(after + 1)
     name = head.name()
@@ -140,6 +144,8 @@ def _define(statement: Fragment, definitions: _Definitions) -> None:
         if not head.begins("AS", at=1):
             raise head.cut(1).fault(f"CREATE ROLLUP {name} is followed by AS SELECT ...")
         definitions.rollups[name.casefold()] = rollup_text(name, head.start, head.cut(2))
+    elif kind == "TABLE":
+        definitions.tables[name.casefold()] = table_text(name, head)
     else:
         definitions.views[name.casefold()] = _view(name, head)
 
@@ -204,10 +210,13 @@ def _sources_elsewhere(definitions: _Definitions, *, beside: bool) -> Iterator[s
                 raise rollup.parent.fault(f"rollup {rollup.name}: no view {name!r} before it; views: {have}")
             yield name
         before[rollup.name.casefold()] = rollup.name
-    for view in definitions.views.values():
+    of_sources: tuple[ViewText | TableText, ...] = (*definitions.views.values(), *definitions.tables.values())
+    for view in of_sources:
         name = view.source.name() or ""
         if name.casefold() in definitions.sources:
             continue
+        if name.casefold() in definitions.every_view and isinstance(view, TableText):
+            raise view.source.fault(f"table {view.name}: {name} is a view; a table is of a source")
         if name.casefold() in definitions.every_view:
             raise view.source.fault(f"view {view.name}: {name} is a view; write CREATE ROLLUP {view.name} to unite its states")
         if not beside:
@@ -245,6 +254,23 @@ def view_lines(view: ViewText, sources: Mapping[str, SourceText]) -> list[tuple[
     rest |= {"docs": view.docs, "units": view.units, "tolerances": view.tolerances}
     rest |= {"name": view.name if variable != view.name else ""}
     lines += [(f"    {name}={_literal(value)},", view.start) for name, value in rest.items() if value]
+    return [*lines, (")", 0), ("", 0)]
+
+
+def _table_lines(table: TableText, sources: Mapping[str, SourceText]) -> list[tuple[str, int]]:
+    """The lines that define a table."""
+    variable, written = _variable(table.name), table.source.name() or ""
+    source = sources.get(written.casefold())
+    lines = [(f"{variable} = Table(", table.start)]
+    lines.append((f"    {_variable(source.name) if source is not None else written},", table.source.start))
+    for parameter, columns in (("key", table.key), ("fields", table.fields)):
+        if columns:
+            lines.append((f"    {parameter}={{", table.start))
+            lines += [(f"        {literal(name)}: {literal(part.text)},", part.start) for name, part in columns.items()]
+            lines.append(("    },", table.start))
+    rest: dict[str, Any] = {**table.options, "where": None if table.where is None else table.where.text}
+    rest |= {"doc": table.doc, "docs": table.docs, "name": table.name if variable != table.name else ""}
+    lines += [(f"    {name}={_literal(value)},", table.start) for name, value in rest.items() if value]
     return [*lines, (")", 0), ("", 0)]
 
 
