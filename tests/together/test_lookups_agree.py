@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tandem import Event, Source, View, count, rollup, total
+from tandem import Event, Source, View, count, rollup, total, tumbling
 from tandem.cli.__main__ import main
 from tandem.serving.connection import Connection
 from tandem.serving.memory.store import Store
+from tandem.views.dated import Earlier, chain
 from tandem.views.errors import DefinitionError
 from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.kernel.kernel import Partial, merge, present, roll
@@ -155,6 +156,25 @@ def test_the_oracle_looks_up_the_same_and_only_read_columns_are_read() -> None:
     other = FileTable("regions.csv", "code", REGIONS.content.replace(b"25", b"26"))
     changed = replace(AREAS, lookup={**AREAS.lookup, "r": other.now(code="upper(region)")})
     assert fingerprint(changed) != fingerprint(AREAS) == fingerprint(replace(AREAS, doc="sales by area"))
+
+
+def test_windows_before_a_time_keep_the_content_of_their_definition() -> None:
+    """As `apply --from` publishes another content of a file: each window has the rows of its own definition."""
+    later = FileTable("regions.csv", "code", REGIONS.content.replace(b"north", b"arctic").replace(b"IT,south", b"IT,"))
+    before = View(SALES, AREAS.keys, tumbling(hours=1), {"n": count()}, name="areas", lookup={"r": REGIONS.now(code="region")})
+    after = replace(before, lookup={"r": later.now(code="region")})
+    dated = chain(after, (Earlier(before, EPOCH + timedelta(hours=1)),))
+    sales = [
+        Sale(id=n, trial=1, at=EPOCH + timedelta(minutes=minute), region=region, cents=1)
+        for n, (minute, region) in enumerate([(0, "NO"), (59, "IT"), (60, "NO"), (61, "IT"), (62, None)])
+    ]
+    assert [(row["window_start"][11:13], row["area"], row["n"]) for row in checked_answer(dated, sales)] == [
+        ("00", "north", 1),
+        ("00", "south", 1),
+        ("01", "arctic", 1),
+        ("01", None, 2),
+    ]
+    assert columns(dated) == {"trial", "at", "region"}
 
 
 LOOKING = (
