@@ -10,18 +10,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_args
 
 import psycopg
 import pytest
 
-from tandem import Event, Name, Scale, Source, View, count, debezium, last
+from tandem import Event, Name, Scale, Source, Table, View, count, debezium
 from tandem.infra import kafka
 from tandem.infra.kafka import broker as embedded
 from tandem.infra.process import background
 from tandem.infra.settings import KafkaSettings, Settings
 from tandem.views.decode import DecodedRecords, decode
-from tandem.views.kernel.kernel import deduplicate, merge, partial, present
+from tandem.views.kernel.kernel import deduplicate, merge, present
+from tandem.views.kernel.roll import partial_of
+from tandem.views.measures.first_last import Order
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.source.prepare import prepare
 from tandem.views.source.source import events_schema
@@ -48,12 +50,11 @@ class Stock(Event):
 
 
 STOCK = Source(topic="stock", event=Stock, event_time="committed", identity=("lsn", "id", "op"), decoder=debezium(), name="stock")
-# `last` leaves nulls out, and the latest row may have some.
-ROWS = View(
-    STOCK,
-    keys={"id": "id"},
-    measures={"gone": last("deleted"), "name": last("coalesce(name, '-')"), "n": last("coalesce(n, -1)")},
-)
+ORDERS: Final[tuple[Order, ...]] = get_args(Order)
+FIELDS: Final = {"name": "name", "n": "n"}
+LATEST: Final[dict[Order, Table]] = {
+    order: Table(STOCK, key={"id": "id"}, gone="deleted", fields=FIELDS, order=order, name=f"by_{order}") for order in ORDERS
+}
 CHANGES = View(STOCK, keys={"op": "op"}, measures={"n": count()})
 
 # A second snapshot, of an engine that is killed before it has stored an offset, would leave out what changed before it.
@@ -178,7 +179,7 @@ def answer(view: View, result: DecodedRecords, topic: kafka.Topic) -> list[dict[
     events = deduplicate(view.source, result.events, nothing, generations=(topic.id,)).events
     rows = prepare(view.source, events, (topic.id,)).events
     whole = Ranges.of({(topic.id, number): (0, 10**9) for number in range(topic.partitions)})
-    return present(view, merge(view, [partial(view, rows, whole)])).to_pylist()
+    return present(view, merge(view, [partial_of(view, rows, whole)])).to_pylist()
 
 
 @pytest.mark.slow
@@ -201,12 +202,8 @@ def test_rows_of_the_topic_are_the_rows_of_the_database(server: PostgresServer, 
         taken = consumed(broker, topic)
     result = decode(STOCK, table_of(taken, topic))
     assert result.rejects.num_rows == 0, result.rejects.slice(0, 3).to_pylist()
-    rows = {
-        row["id"]: (None if row["name"] == "-" else row["name"], row["n"])
-        for row in answer(ROWS, result, topic)
-        if not row["gone"]
-    }
-    assert rows == expected
+    for order, table in LATEST.items():
+        assert {row["id"]: (row["name"], row["n"]) for row in answer(table, result, topic)} == expected, order
     assert {row["op"]: row["n"] for row in answer(CHANGES, result, topic)} == changes
     times: dict[int, datetime] = {}
     backwards = 0

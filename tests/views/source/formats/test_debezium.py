@@ -88,6 +88,7 @@ class Kind(Event):
     op: Annotated[str, Name("__op")]
     deleted: Annotated[bool, Name("__deleted")]
     read: Annotated[datetime | None, Name("__ts_ms")] = None
+    schema: Annotated[str | None, Name("__schema")] = None
     table: Annotated[str | None, Name("__table")] = None
     lsn: Annotated[int | None, Name("__source_lsn")] = None
     transaction: Annotated[str | None, Name("__transaction_id")] = None
@@ -158,6 +159,7 @@ def test_a_schema_says_how_each_column_is_written() -> None:
         "op": "c",
         "deleted": False,
         "read": datetime(2026, 11, 29, 23, 3, 41, 965000, tzinfo=UTC),
+        "schema": "public",
         "table": "kinds",
         "lsn": 22245832,
         "transaction": None,
@@ -306,6 +308,8 @@ def test_a_large_value_that_was_not_logged_is_never_taken(column: str, value: st
         (envelope(schema=True, after={**ROW, "n": "A" * 88}), "out_of_range: field n: a number with more"),
         (envelope(schema=True, after={**ROW, "d": 10**9}), "invalid_value: field d: not a value of its schema: year"),
         (envelope(after={**PLAIN, "n": "BOI="}), "invalid_value: field n: not a number: 'BOI='"),
+        (envelope().replace(b'"table":', b'"table":"x","table":'), "repeated_key: key 'table' occurs 2 times in one object"),
+        (envelope()[:-1] + b',"ts_ms":7}', "repeated_key: key 'ts_ms' occurs 2 times in one object"),
         (envelope()[:-1] + b',"op":"d"}', "repeated_key: key 'op' occurs 2 times in one object"),
         (envelope().replace(b'"id":1', b'"id":1,"id":2'), "repeated_key: key 'id' occurs 2 times in one object"),
         (b'{"schema":{"fields":7},"payload":{}}', "format: the schema is not one of Kafka Connect"),

@@ -58,7 +58,7 @@ from tandem.views.source.time_notation import EpochUnit
 
 Members = Mapping[str, msgspec.Raw]
 
-_ENVELOPE: Final = frozenset({"schema", "payload", "op", "before", "after", "source", "transaction"})
+_ENVELOPE: Final = frozenset({"schema", "payload", "op", "before", "after", "source"})
 _WITH_SCHEMA: Final = {"schema", "payload"}
 _START: Final = b'{"schema":'
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -66,7 +66,7 @@ _SCHEMA: Final = msgspec.json.Decoder(ConnectSchema)
 _TEXT: Final = msgspec.json.Decoder(str)
 _TIME_KEY: Final = re.compile(r"__(?:.*_)?ts_(ms|us|ns)")
 _UNITS: Final[Mapping[str, EpochUnit]] = {"ms": "ms", "us": "us", "ns": "ns"}
-_OF_ENVELOPE: Final = frozenset({"schema", "payload", "op", "ts_ms", "ts_us", "ts_ns"})
+_OF_ENVELOPE: Final = frozenset({"op", "ts_ms", "ts_us", "ts_ns"})
 _BLOCKS: Final = ("source", "transaction")
 _UNAVAILABLE: Final = frozenset(
     {b'"__debezium_unavailable_value"', b'"X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="', b'["__debezium_unavailable_value"]'}
@@ -131,12 +131,18 @@ class _Reader:
         self._build = JSON.parser(event)
         self._closed = event.__struct_config__.forbid_unknown_fields
         self._row = tuple(field for field in fields if not field.key.startswith("__"))
-        self._places = [(field, _member_of(field.key)) for field in fields if field.key.startswith("__")]
+        self._about = tuple(field for field in fields if field.key.startswith("__"))
+        self._places = [(field.key, *_member_of(field.key), _time_reader(field)) for field in self._about]
         self._without_schema: Mapping[str, Rewrite] = {
             field.key: _OF_TYPE[field.type] for field in self._row if field.type in _OF_TYPE and not has_form(field)
         }
         self._columns = strict(_OBJECT, frozenset(field.key for field in self._row), 0)
-        self._envelope = strict(_OBJECT, _ENVELOPE | {place.member for _, place in self._places}, 0)
+        members: dict[str, set[str]] = {"": {*_ENVELOPE}}
+        for _, block, member, _ in self._places:
+            members.setdefault(block, set()).add(member)
+            members[""] |= {block} - {""}
+        self._blocks = {block: strict(_OBJECT, frozenset(names), 0) for block, names in members.items()}
+        self._envelope = self._blocks[""]
         self._schemas: dict[tuple[bytes, bool], Mapping[str, Rewrite]] = {}
         self._prefix = b""
         self._of_prefix: Mapping[str, Rewrite] = {}
@@ -227,23 +233,22 @@ class _Reader:
         """The values of fields about the change, but for the operation."""
         blocks: dict[str, Members] = {"": envelope}
         values: dict[str, Any] = {}
-        for field, (block, member) in self._places:
+        for key, block, member, read in self._places:
             if block not in blocks:
                 raw = envelope.get(block)
-                blocks[block] = {} if raw is None or bytes(raw) == b"null" else self._envelope(_as_object(raw, block))
+                blocks[block] = {} if raw is None or bytes(raw) == b"null" else self._blocks[block](_as_object(raw, block))
             value = blocks[block].get(member)
             if value is not None:
-                read = _time_reader(field)
-                values[field.key] = value if read is None else rewrite_value(field.key, read, bytes(value))
+                values[key] = value if read is None else rewrite_value(key, read, bytes(value))
         return values
 
     def _times(self, timestamp: datetime | None) -> dict[str, Any]:
         """The times of a tombstone: its record's."""
-        return {field.key: timestamp for field, _ in self._places if field.type is datetime}
+        return {field.key: timestamp for field in self._about if field.type is datetime}
 
     def _build_event(self, row: dict[str, Any], meta: dict[str, Any], *, op: str, deleted: bool) -> Any:
         about = {"__op": op, "__deleted": deleted}
-        taken = {field.key: about[field.key] for field, _ in self._places if field.key in about}
+        taken = {field.key: about[field.key] for field in self._about if field.key in about}
         try:
             return self._build(msgspec.json.encode({**row, **meta, **taken}))
         except Reject as reject:
