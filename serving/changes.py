@@ -24,7 +24,6 @@ from tandem.ledger.log.positions import Position, distance, must_await
 from tandem.ledger.publish import publications
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.standing import StandingReleases
-from tandem.ledger.realtime.follower import Follower
 from tandem.serving.memory.answers import Answers
 from tandem.serving.memory.cached_view import SECONDS, CachedView, OutgrowsMemory, ViewOrigin, followed, without_hot, without_rows
 from tandem.serving.memory.differences import differences
@@ -34,12 +33,12 @@ from tandem.serving.memory.store import InMemory, Pinned, Store
 from tandem.serving.read.outcome import Absent, ReadFailed, Value, answered
 from tandem.serving.read.outputs import check_output, envelopes
 from tandem.serving.read.provenance import Provenance
+from tandem.serving.read.realtime_tail import cut_off
 from tandem.serving.read.row_filter import RowFilter, RowsWanted, row_filter
 from tandem.serving.read.selection import BadSelection
-from tandem.serving.read.snapshot import batch_of, tail
+from tandem.serving.read.snapshot import batch_of, cut_of, has_view, tail_at
 from tandem.views.errors import TandemError
 from tandem.views.kernel.rows import to_rows
-from tandem.views.rollup import root
 from tandem.views.source.watermark import later
 from tandem.views.view import View
 
@@ -353,18 +352,17 @@ def _at(store: Store, view: View, held: CachedView, since: ChangesToken) -> Cach
         return known
     hot = _hot(held, since)
     batch = _batch(store, view, since) if since.fingerprint == held.batch.fingerprint else None
-    found = tail(Follower(store.tables, since.release, view.source.name).poll(), since.cut)
-    ends = [since.cut, *(commit.end for commit in found.commits)]
-    if batch is None or found.problem is not None or since.end not in ends or hot is None:
+    found = tail_at(store.tables, since.release, view, since.cut)
+    below = cut_off(found, since.end)
+    if batch is None or found.problem is not None or below is None or hot is None:
         raise TokenGone(
             f"the token of view {view.name!r} has expired: a compaction, a merge of hot commits, their commit or the retention "
             "of publications has replaced what it names; scan the view again and continue from the token of that snapshot"
         )
-    end = hot[-1].end if hot else since.end
-    then = replace(found, end=end, commits=found.commits[: ends.index(since.end)], hot=hot)
-    origin, below = ViewOrigin(store.tables, since.release, store.memory), replace(without_hot(held), end=held.cut, tail=())
+    then = replace(below, end=hot[-1].end if hot else since.end, hot=hot)
+    origin, base = ViewOrigin(store.tables, since.release, store.memory), replace(without_hot(held), end=held.cut, tail=())
     try:
-        return followed(origin, below, batch, then)
+        return followed(origin, base, batch, then)
     except OutgrowsMemory as error:
         raise ReadFailed(f"the rows of view {view.name!r} at the token need more than {store.memory} bytes of memory") from error
 
@@ -383,8 +381,8 @@ def _batch(store: Store, view: View, since: ChangesToken) -> BatchView | None:
     standing = StandingReleases(store.tables)
     states = (row.state for row in standing.records())
     for each in reversed([*states, *standing.publications.history()]):
-        batch = batch_of(each, view) if root(view).name in each.views else None
-        if batch is not None and (each.release, each.cut(view.source.name), batch.fingerprint, batch.version) == (
+        batch = batch_of(each, view) if has_view(each, view) else None
+        if batch is not None and (each.release, cut_of(each, view), batch.fingerprint, batch.version) == (
             since.release,
             since.cut,
             since.fingerprint,

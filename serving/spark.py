@@ -25,13 +25,14 @@ from tandem.serving.connection import AtOneSnapshot
 from tandem.serving.read.merged_layers import refusal
 from tandem.serving.read.outcome import ReadFailed
 from tandem.serving.read.provenance import Layer
-from tandem.serving.read.snapshot import Snapshot
+from tandem.serving.read.snapshot import Snapshot, batch_of
 from tandem.serving.read.tabular import DIGITS, narrowed
 from tandem.views.arrow.arrays import from_ipc
 from tandem.views.errors import TandemError
 from tandem.views.kernel import kernel
 from tandem.views.project import project
 from tandem.views.rollup import root
+from tandem.views.together import parts, several
 from tandem.views.view import View, answer_schema, shared_columns
 
 _BUCKET_ROWS: Final = 1 << 18
@@ -45,11 +46,11 @@ _BUCKETS: Final = "bucket int, states binary"
 
 @dataclass(frozen=True)
 class _Work:
-    """What a task needs: the release's files, the view, its batch versions, and the watermark of the answers."""
+    """What a task needs: the release's files, the view, the tables of its states, and the watermark of the answers."""
 
     definitions: Mapping[str, bytes] = field(hash=False)
     view: str
-    table: Location
+    tables: Mapping[str, Location] = field(hash=False)
     buckets: int
     watermark: int | None
     kept_from: datetime | None
@@ -61,8 +62,9 @@ class _Work:
 
 @dataclass(frozen=True)
 class _AnswerFile:
-    """A file of a batch version, without the states that `later` parts replace."""
+    """A file of a batch version of a view, without the states that `later` parts replace."""
 
+    of: str
     path: str
     later: tuple[BatchPart, ...]
 
@@ -85,14 +87,16 @@ def frame_of(session: SparkSession, tables: Tables, snapshot: Snapshot, definiti
     """The answers at any snapshot whose release has this view. Raises ReadFailed if the view cannot be answered."""
     if (problem := refusal(snapshot, definition)) is not None:
         raise ReadFailed(problem)
-    publication, tail = snapshot.publication, snapshot.tails[definition.source.name]
+    publication, tail = snapshot.publication, snapshot.tail(definition)
     live = snapshot.batch(definition)
-    address = live.address(tables, definition.name)
     items: list[_AnswerFile | _States] = []
-    rows = 0
-    if layer != "speed":
-        items += [_AnswerFile(file.path, later) for file, later in files_with_later(tables, address, live.parts)]
-        rows += live.rows
+    rows, places = 0, dict[str, Location]()
+    for part in parts(root(definition)) if layer != "speed" else ():
+        of = batch_of(publication, definition if not several(definition) else part)
+        address = of.address(tables, part.name)
+        places[part.name] = Location.of(tables, address)
+        items += [_AnswerFile(part.name, file.path, later) for file, later in files_with_later(tables, address, of.parts)]
+        rows += of.rows
     if layer != "batch":
         states = [commit.partials[live.states] for commit in tail.commits]
         items += [tuple(states[start : start + _COMMITS]) for start in range(0, len(states), _COMMITS)]
@@ -100,7 +104,7 @@ def frame_of(session: SparkSession, tables: Tables, snapshot: Snapshot, definiti
     work = _Work(
         Releases(tables).load(publication.release).files,
         definition.name,
-        Location.of(tables, address),
+        places,
         max(context.defaultParallelism, rows // _BUCKET_ROWS + 1),
         snapshot.watermark(definition.source.name, at_the_cut=layer == "batch"),
         live.first_window,
@@ -118,9 +122,15 @@ def frame_of(session: SparkSession, tables: Tables, snapshot: Snapshot, definiti
 def _sent(work: _Work, item: _AnswerFile | _States) -> Iterator[tuple[int, bytes]]:
     """States on their way to their bucket."""
     view = work.bound()
-    read = stored(root(view), work.table, item.path, item.later) if isinstance(item, _AnswerFile) else map(from_ipc, item)
-    for states in read:
+    for states in _states_of_item(work, view, item):
         yield from by_bucket(staying(kernel.roll(view, states), work.kept_from), shared_columns(view), work.buckets)
+
+
+def _states_of_item(work: _Work, view: View, item: _AnswerFile | _States) -> Iterator[pa.Table]:
+    if not isinstance(item, _AnswerFile):
+        return map(from_ipc, item)
+    of = next(part for part in parts(root(view)) if part.name == item.of)
+    return stored(of, work.tables[item.of], item.path, item.later)
 
 
 def _presented(work: _Work, sent: pa.Table) -> pa.Table:

@@ -18,6 +18,7 @@ from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.source import Source
 from tandem.views.sql.engine import quoted
 from tandem.views.sql.expressions import bind_expression
+from tandem.views.united_source import names_of
 from tandem.views.value_forms import display_text
 from tandem.views.view import View
 from tandem.views.windows.in_time import AllTime, Current
@@ -100,7 +101,7 @@ def origin_text(view: Mapping[str, Any]) -> str:
     """After the name of a view that has these and its `source`: what it is made of."""
     if "table_of" in view:
         return f", table of {view['table_of']}"
-    return f", rollup of {view['rollup_of'][0]}" if "rollup_of" in view else f" of {view['source']}"
+    return f", rollup of {view['rollup_of'][0]}" if "rollup_of" in view else f" of {' and '.join(names_of(view['source']))}"
 
 
 def _columns(source: Any, key: Any, fields: Any) -> dict[str, str]:

@@ -15,7 +15,8 @@ _BETWEEN: Final = "+"
 class UnitedSource(Source):
     """Several sources. It decodes nothing: of its other fields only the name, labels and event time are of use.
 
-    `lateness` is the longest of its sources, so that a window is final once none of them expects a change of it.
+    `lateness` is the longest of its sources, so that a window is final once none of them expects a change of it; it has an
+    `identity` if one of them has, and is `compacted` if one of them is.
     """
 
     sources: tuple[Source, ...] = ()
@@ -37,12 +38,19 @@ def unite(sources: tuple[Source, ...]) -> UnitedSource:
     values: dict[str, Any] = {field.name: getattr(sources[0], field.name) for field in fields(Source)}
     values["name"] = _BETWEEN.join(each.name for each in sources)
     values["lateness"] = max(each.lateness for each in sources)
+    values["identity"] = next((each.identity for each in sources if each.identity), ())
+    values["compacted"] = any(each.compacted for each in sources)
     return UnitedSource(**values, sources=sources)
 
 
 def sources_of(source: Source) -> tuple[Source, ...]:
     """The sources of a view's source: itself, or each of several."""
     return source.sources if isinstance(source, UnitedSource) else (source,)
+
+
+def names_of(source: str) -> list[str]:
+    """The names of the sources that the name of a view's source stands for."""
+    return source.split(_BETWEEN)
 
 
 def all_sources(sources: Iterable[Source]) -> dict[str, Source]:

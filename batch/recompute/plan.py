@@ -96,8 +96,9 @@ def steps(project: Project, state: Publication, request: RecomputeRequest) -> li
                 f"view {name!r} is a {'table' if isinstance(rollup, Table) else 'rollup'} and has no states; recompute "
                 f"{root(rollup).name!r}, whose states it unites"
             )
-        if name not in project.views:
-            raise BadRequest(f"no view {name!r} is published; views: {listed(name, project.views)}")
+        if name not in project.views and name not in project.united:
+            names = [each for each in project.every_view if each not in project.rollups]
+            raise BadRequest(f"no view {name!r} is published; views: {listed(name, names)}")
     chosen = _chosen(project, request)
     bounds = (
         dict.fromkeys(chosen, None) if request.windows is None else _bounds(chosen, request.windows, exact=bool(request.views))
@@ -144,7 +145,12 @@ def not_rebuilt(project: Project, request: RecomputeRequest) -> tuple[str, ...]:
 
 
 def _chosen(project: Project, request: RecomputeRequest) -> dict[str, View]:
-    return {name: view for name, view in project.views.items() if not request.views or name in request.views}
+    wholes = {name: whole.name for name, whole in project.wholes.items()}
+    return {
+        name: view
+        for name, view in project.views.items()
+        if not request.views or name in request.views or wholes.get(name) in request.views
+    }
 
 
 def _step(

@@ -194,6 +194,10 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
         yield f"windows from {utc_text(whence.kept_from)} on; earlier ones have left the view"
     if whence.history is not None:
         yield from history_lines(whence.history.to_json(), answer.view.source.name)
+    for name, each in whence.sources.items():
+        yield f"of {name} up to {each.realtime}"
+        yield from () if each.start is None else [f"history of {name} {start_sentence(each.start.to_json())}"]
+        yield from () if each.history is None else history_lines(each.history.to_json(), name)
     if whence.ahead:
         yield (
             f"{whence.ahead} of the source's events are ahead of their records' timestamps; they count, but do not move the "

@@ -18,6 +18,7 @@ from tandem.serving.sql.limits import MIB, StatementLimits
 from tandem.serving.sql.merged_views import MergedViews, ask
 from tandem.serving.sql.sandbox import Sandbox
 from tandem.views.errors import TandemError
+from tandem.views.united_source import all_sources
 
 
 def run(
@@ -57,10 +58,10 @@ def run(
         with Sandbox(limits) as sandbox:
             converse(terminal(views, settings.folder), sandbox, views, how)
         return None
-    log = LogAsked(settings, {view.source.name: view.source for view in views.views().values()}.values())
+    log = LogAsked(settings, all_sources(view.source for view in views.views().values()).values())
     with Sandbox(limits, ready=1) as sandbox:
         found = ask(sandbox, views, sys.stdin.read() if statement is None else statement)
-    sources = {views.views()[name].source.name for name in found.provenance}
+    sources = {*all_sources(views.views()[name].source for name in found.provenance)}
     ends = {source: end for source, end in log.ends().items() if source in sources}
     now = clock.now()
     if (told := warning(settings, views.store.pinned().snapshot, ends, now=now)) is not None:

@@ -32,6 +32,7 @@ from tandem.views.project import project
 from tandem.views.project.project import Project
 from tandem.views.rollup import root
 from tandem.views.source.source import Source
+from tandem.views.together import parts
 from tandem.views.view import View
 
 _REPLAYED: Final = "replayed"
@@ -81,7 +82,8 @@ def run(
 ) -> Output:
     """Replay the archive below the published cut through the speed path, fold it through the batch path, and compare.
 
-    A rollup has no states of its own: the command verifies the view whose states it unites.
+    A rollup has no states of its own: the command verifies the view whose states it unites. Of a view over several sources it
+    verifies the states of each.
 
     The command compares both results with each other and with the published answers. For some keys it also compares the
     published answers with the oracle, which evaluates the definition event by event in plain Python. An unexplained difference
@@ -118,12 +120,12 @@ def _every(batch: BatchRun, names: list[str] | None, keys: int) -> tuple[Publica
 
 
 def _chosen(definitions: Project, names: list[str] | None) -> Mapping[str, View]:
-    """The named views, all if none is named; in place of a rollup its root, which has the rollup's states."""
+    """The named views, all if none is named; in place of a rollup its root, which has its states, and of several sources each."""
     every = definitions.every_view
     for name in names or ():
         if name not in every:
             raise TandemError(f"no view {name!r} is published; views: {listed(name, every)}", code="view-unknown")
-    wanted = {root(every[name]).name for name in names or every}
+    wanted = {part.name for name in names or every for part in parts(root(every[name]))}
     return {name: view for name, view in definitions.views.items() if name in wanted}
 
 

@@ -15,8 +15,10 @@ from tandem.ledger.log.positions import Position, distance
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, Value, given
 from tandem.serving.read.provenance import Layer, age
-from tandem.serving.read.snapshot import RealtimeTail, Snapshot
+from tandem.serving.read.realtime_tail import RealtimeTail
+from tandem.serving.read.snapshot import Snapshot
 from tandem.views.project.project import Project
+from tandem.views.united_source import names_of
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,9 @@ class Watcher:
         self._tables = self.reader.tables
         self._topics = tuple(topic for name in self.sources for topic in self.project.sources[name].topics)
         self._connection = kafka.connect(broker.address(self.settings))
-        self.every_view = {name: view for name, view in self.project.every_view.items() if view.source.name in self.sources}
+        self.every_view = {
+            name: view for name, view in self.project.every_view.items() if {*names_of(view.source.name)} <= {*self.sources}
+        }
         self.views = {name: view for name, view in self.every_view.items() if name in self.project.views}
 
     def log_end(self) -> Position:

@@ -11,12 +11,11 @@ from tandem.ledger.log.positions import distance
 from tandem.ledger.publish.publications import Publications
 from tandem.serving.changes import ChangesToken
 from tandem.serving.read.merged_layers import Reader
-from tandem.serving.read.snapshot import Snapshot
+from tandem.serving.read.snapshot import Snapshot, has_view
 from tandem.serving.sinks.alerts.book import AlertDocument, load_document
 from tandem.serving.sinks.alerts.stands import stands
 from tandem.views.alert import Alert
 from tandem.views.counted import counted
-from tandem.views.rollup import root
 
 FAILING: Final = FailedCheck(
     "fail",
@@ -58,11 +57,12 @@ def _alerts(subject: Subject) -> Iterator[Finding]:
 
 def _lag(alert: Alert, document: AlertDocument, snapshot: Snapshot | None) -> int | None:
     """The number of offsets that commits count and the alert's newest stored step does not; None if that is not known."""
-    view = None if snapshot is None else snapshot.publication.views.get(root(alert.view).name)
-    tail = None if snapshot is None else snapshot.tails.get(alert.view.source.name)
-    if view is None or tail is None or tail.problem is not None or document.token is None:
+    if snapshot is None or document.token is None or not has_view(snapshot.publication, alert.view):
         return None
-    return distance(ChangesToken.parse(document.token).end, tail.of(view.fingerprint).committed)
+    tail = snapshot.of(alert.view).tails.get(alert.view.source.name)
+    if tail is None or tail.problem is not None:
+        return None
+    return distance(ChangesToken.parse(document.token).end, tail.committed)
 
 
 CHECKS: Final = (

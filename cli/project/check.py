@@ -15,7 +15,7 @@ from tandem.views.exactness import of_measures
 from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.fingerprint.schema_evolution import refuse_breaks
 from tandem.views.measures import CustomMeasure
-from tandem.views.measures.filtered import Filtered
+from tandem.views.measures.filtered import bare
 from tandem.views.project.dialect_hints import hints
 from tandem.views.project.partition_key import spread
 from tandem.views.project.project import Project
@@ -252,7 +252,7 @@ def _laws(project: Project) -> tuple[dict[str, dict[str, str | None]], dict[str,
     for name, view in project.views.items():
         for measure in bind(view).measures:
             written = view.measures[measure.name]
-            inner = written.measure if isinstance(written, Filtered) else written
+            inner = bare(written)
             if isinstance(inner, CustomMeasure):
                 types = [one.type for one in measure.inputs[-len(inner.inputs) :]]
                 try:

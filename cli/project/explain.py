@@ -23,7 +23,8 @@ from tandem.ledger.publish.batch_parts import BatchView, files_of
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.serving.read.merged_layers import Reader
-from tandem.serving.read.snapshot import RealtimeTail, provenance_of
+from tandem.serving.read.realtime_tail import RealtimeTail
+from tandem.serving.read.snapshot import provenance_of
 from tandem.serving.read.states import HELD_BYTES
 from tandem.views.arrow.arrays import from_ipc
 from tandem.views.dated import starts
@@ -31,13 +32,14 @@ from tandem.views.errors import TandemError, listed
 from tandem.views.exactness import Exactness, span
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
 from tandem.views.kernel.deduplicate import identity_columns
-from tandem.views.measures.filtered import Filtered
+from tandem.views.measures.filtered import bare
 from tandem.views.project.project import Project
 from tandem.views.read_columns import columns
 from tandem.views.rollup import root
 from tandem.views.source.decoder import decoder_name
 from tandem.views.start import start_document, start_sentence
 from tandem.views.table import origin
+from tandem.views.together import parts, several
 from tandem.views.view import BoundMeasure, View, answer_schema, bind, shared_columns, state_schema
 
 
@@ -84,8 +86,30 @@ def run(call: Call, view: Annotated[str, typer.Argument(help="The view's name.")
     if view not in project.every_view:
         raise TandemError(f"no view {view!r}; views: {listed(view, project.every_view)}", code="view-unknown")
     explained = project.every_view[view]
-    document: dict[str, Any] = {
+    if not several(explained):
+        document = _document(settings, project, explained, reader, live)
+        return Output(document, "\n".join(_lines(document)))
+    each = {part.source.name: _document(settings, project, part, reader, live) for part in parts(root(explained))}
+    whole = {
         "view": view,
+        "fingerprint": fingerprint(explained),
+        "publication": None if live is None else live.number,
+        "release": None if live is None else live.release,
+        **origin(explained),
+        "parts": each,
+    }
+    lines = [f"view {view} reads {len(each)} sources; it stores nothing, and unites the states of a part for each:"]
+    for source, part_document in each.items():
+        lines += ["", f"part of source {source}", *_lines(part_document)]
+    return Output(whole, "\n".join(lines))
+
+
+def _document(
+    settings: Settings, project: Project, explained: View, reader: Reader | None, live: Publication | None
+) -> dict[str, Any]:
+    """What is explained of a view over one source."""
+    document: dict[str, Any] = {
+        "view": explained.name,
         "fingerprint": fingerprint(explained),
         "publication": None if live is None else live.number,
         "release": None if live is None else live.release,
@@ -97,11 +121,11 @@ def run(call: Call, view: Annotated[str, typer.Argument(help="The view's name.")
     }
     if reader is not None:
         snapshot = reader.snapshot()
-        stands = (snapshot.publication, snapshot.tails[explained.source.name])
+        stands = (snapshot.publication, snapshot.tail(explained))
         exactness = provenance_of(snapshot, explained, "merged", {}).exactness
-        live_view = _Live(settings, tables, project, root(explained), *stands, exactness)
+        live_view = _Live(settings, reader.tables, project, root(explained), *stands, exactness)
         document |= {"batch": _batch(live_view), "speed": _speed(live_view), "serving": _serving(live_view)}
-    return Output(document, "\n".join(_lines(document)))
+    return document
 
 
 def _logical(view: View) -> dict[str, Any]:
@@ -152,7 +176,7 @@ def _logical(view: View) -> dict[str, Any]:
 
 def _measure(view: View, one: BoundMeasure) -> dict[str, Any]:
     written = view.measures[one.name]
-    inner = written.measure if isinstance(written, Filtered) else written
+    inner = bare(written)
     fields = sorted(frozenset[str]().union(*(expression.fields for expression in one.inputs)))
     known = hasattr(inner, "facts")
     return {

@@ -36,6 +36,7 @@ from tandem.views.source.offset_ranges import Ranges
 from tandem.views.source.record_filter import ByHeader
 from tandem.views.source.source import Source
 from tandem.views.source.watermark import newest, watermark
+from tandem.views.together import several
 from tandem.views.view import View
 
 TOPIC = "file"
@@ -127,6 +128,11 @@ def run(
         view, file = _only_view(view, views), Path(view)
     if view not in views:
         raise TandemError(f"no view {view!r}; views: {listed(view, views)}", code="view-unknown")
+    if several(views[view]):
+        raise TandemError(
+            f"view {view!r} reads several sources, and a file has records of one; tandem.testing.answer takes events of all",
+            code="usage-invalid",
+        )
     source = without_headers(views[view].source)
     read = _FilesRead(source, folder_files(file) if file.is_dir() else [file])
     schemas = RegistrySchemas(call.settings().registry)

@@ -28,7 +28,8 @@ class BatchPart:
 
     A part with `windows` adds no range of the log. It replaces the states of earlier parts whose windows start in these bounds.
     Without rows and `gone`, these windows have left the view, and no later event brings them back: those that start before the
-    bounds are in no earlier part any more.
+    bounds are in no earlier part any more. What a reader makes of several batch views has the `view` of each part, and
+    its `table` as `at` has it.
     """
 
     version: int
@@ -36,6 +37,8 @@ class BatchPart:
     end: Position
     windows: Windows | None = None
     gone: bool = False
+    view: str = ""
+    table: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object of the fields."""
@@ -59,26 +62,38 @@ class BatchView:
 
     A renamed view keeps its table: `at` is then the `<view>/<fingerprint>` under which the table was created, else empty. What a
     reader makes of a batch view for a rollup has the rollup's fingerprint, and `root` is that of the view whose states it unites.
+    What it makes for a view over several sources has the parts of all, and the `versions` of each.
     """
 
     fingerprint: str
     parts: tuple[BatchPart, ...] = ()
     at: str = ""
     root: str = ""
+    versions: tuple[int, ...] = ()
 
     @property
     def states(self) -> str:
         """The fingerprint under which commits have the states."""
         return self.root or self.fingerprint
 
-    def address(self, tables: Tables, view: str) -> str:
-        """The address of the table; `view` is the view's name now."""
-        name, _, fingerprint = (self.at or f"{view}/{self.fingerprint}").partition("/")
+    def table(self, view: str) -> str:
+        """The `<view>/<fingerprint>` of the table; `view` is the view's name now."""
+        return self.at or f"{view}/{self.fingerprint}"
+
+    def address(self, tables: Tables, view: str, part: BatchPart | None = None) -> str:
+        """The address of the table, or of that of a part; `view` is the view's name now."""
+        name, _, fingerprint = ((part is not None and part.table) or self.table(view)).partition("/")
         return tables.view(name, fingerprint)
+
+    def later(self, part: BatchPart) -> tuple[BatchPart, ...]:
+        """The parts after a part in its table, which may replace states of it."""
+        return tuple(each for each in self.parts[self.parts.index(part) + 1 :] if each.table == part.table)
 
     @property
     def version(self) -> int:
-        """The newest part's batch version; 0 for the empty batch."""
+        """The newest part's batch version; 0 for the empty batch. Of several a number that differs if one of them does."""
+        if self.versions:
+            return pair_numbers(self.versions)
         return self.parts[-1].version if self.parts else 0
 
     @property
@@ -121,6 +136,14 @@ class BatchView:
     def from_json(cls, document: Mapping[str, Any]) -> "BatchView":
         """Inverse of `to_json`."""
         return cls(document["fingerprint"], tuple(map(BatchPart.from_json, document["parts"])), document.get("at", ""))
+
+
+def pair_numbers(numbers: Sequence[int]) -> int:
+    """One number for several that are not negative, another one for any others: Cantor's pairing, from the left."""
+    first, *others = numbers
+    for number in others:
+        first = (first + number) * (first + number + 1) // 2 + number
+    return first
 
 
 @dataclass(frozen=True)

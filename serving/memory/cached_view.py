@@ -17,10 +17,11 @@ from tandem.ledger.publish.batch_parts import BatchPart, BatchView, files_of, st
 from tandem.ledger.realtime.commits import Commit
 from tandem.serving.memory.layer import MemoryLayout
 from tandem.serving.memory.stack import Stack, extended
-from tandem.serving.read.snapshot import RealtimeTail
+from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.read.states import row_groups, states_of
 from tandem.views.kernel.kernel import roll
 from tandem.views.rollup import root
+from tandem.views.together import parts
 from tandem.views.view import state_schema
 
 _MOST: Final = 2**31 - 1
@@ -107,8 +108,8 @@ def followed(origin: ViewOrigin, held: CachedView, batch: BatchView, tail: Realt
     if (held.release, held.batch, held.cut) == (origin.release, batch, tail.cut):
         return _followed(origin, held, tail)
     known = held.batch.parts
-    new = batch.parts[len(known) :]
-    if not known or batch.parts[: len(known)] != known or any(part.windows for part in new):
+    new = tuple(part for part in batch.parts if part not in known)
+    if not known or not set(known).issubset(batch.parts) or any(part.windows for part in new):
         return loaded(origin, held.layout, batch, tail)
     below = _added(origin, held.layout, held.below, batch, new)
     return _followed(origin, CachedView(held.layout, origin.release, batch, tail.cut, tail.cut, below), tail)
@@ -162,11 +163,10 @@ def _states(origin: ViewOrigin, held: CachedView, commit: Commit) -> pa.Table:
     return staying(states, held.batch.first_window)
 
 
-def _added(origin: ViewOrigin, layout: MemoryLayout, stack: Stack, batch: BatchView, parts: Sequence[BatchPart]) -> Stack:
-    """A stack with further parts of a batch view, its last ones."""
-    address = batch.address(origin.tables, layout.view.name)
-    for number, part in enumerate(parts, len(batch.parts) - len(parts)):
-        later = batch.parts[number + 1 :]
+def _added(origin: ViewOrigin, layout: MemoryLayout, stack: Stack, batch: BatchView, new: Sequence[BatchPart]) -> Stack:
+    """A stack with further parts of a batch view, those of each table after its others."""
+    for part in new:
+        address, later = batch.address(origin.tables, layout.view.name, part), batch.later(part)
         try:
             try:
                 stack = extended(layout, stack, _part(origin, layout, address, part, later))
@@ -183,7 +183,8 @@ def _part(
     """The live states of a part, in pieces."""
     handle, files = files_of(origin.tables, address, part)
     left, texts, rows = origin.room, dict.fromkeys((field.name for field in layout.states if _has_offsets(field.type)), 0), 0
-    stored = state_schema(root(layout.view))
+    first = root(layout.view)
+    stored = state_schema(next((each for each in parts(first) if each.name == part.view), first))
     for file in files:
         for some in row_groups(handle, file.path, stored):
             states = roll(layout.view, still_live(some, later))

@@ -22,11 +22,10 @@ from tandem.serving.read.merged_layers import Arranged, Reader, UnknownView, ref
 from tandem.serving.read.outcome import Failed, Outcome, ReadFailed
 from tandem.serving.read.provenance import Layer, Provenance
 from tandem.serving.read.selection import Selection
-from tandem.serving.read.snapshot import Snapshot, provenance_of, rejected
+from tandem.serving.read.snapshot import Snapshot, has_view, provenance_of, rejected
 from tandem.serving.read.snapshot_follower import Hot
 from tandem.views.errors import TooLong, listed
 from tandem.views.project.project import Project
-from tandem.views.rollup import root
 from tandem.views.view import View
 
 MEMORY: Final = 2**30
@@ -179,8 +178,10 @@ class Store:
     def _all_brought(self, pinned: Pinned) -> dict[str, InMemory]:
         """The cached views at a new snapshot. A view that cannot be read is tried again at its next use."""
         brought: dict[str, InMemory] = {}
-        live, views = pinned.snapshot.publication.views, pinned.project.every_view
-        self._held = {name: one for name, one in self._held.items() if name in views and root(views[name]).name in live}
+        views = pinned.project.every_view
+        self._held = {
+            name: one for name, one in self._held.items() if name in views and has_view(pinned.snapshot.publication, views[name])
+        }
         for name in [*self._held]:
             try:
                 view = self._brought(pinned, views[name])

@@ -4,6 +4,7 @@ A reader answers from one pinned snapshot until `refresh` finds a newer one. It 
 merges only new commits into its partial of each view.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -20,8 +21,9 @@ from tandem.ledger.publish.releases import NoRelease, Releases
 from tandem.ledger.realtime.commits import Commit
 from tandem.serving.read.outcome import Failed, Outcome, ReadFailed, answered
 from tandem.serving.read.provenance import Layer, Provenance
+from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.read.selection import ALWAYS, BadSelection, Between, Selection, of_root, select
-from tandem.serving.read.snapshot import RealtimeTail, Snapshot, batch_of, provenance_of
+from tandem.serving.read.snapshot import Snapshot, batch_of, provenance_of
 from tandem.serving.read.snapshot_follower import Hot, PastPublication, SnapshotFollower
 from tandem.serving.read.states import BatchStates, Runs, follow, states_of
 from tandem.serving.read.touched_rows import split, with_touched
@@ -31,6 +33,7 @@ from tandem.views.kernel.kernel import Partial, arrange, arrange_as_one, merge, 
 from tandem.views.kernel.rows import ordered
 from tandem.views.project.project import Project, load_files
 from tandem.views.rollup import root
+from tandem.views.together import parts
 from tandem.views.view import View, state_schema
 
 
@@ -178,7 +181,7 @@ class Reader:
     def _arranged_at(self, snapshot: Snapshot, view: View, selection: Selection, layer: Layer) -> Arranged | Failed:
         if (problem := refusal(snapshot, view)) is not None:
             return Failed(problem)
-        publication, tail = snapshot.publication, snapshot.of(view).tails[view.source.name]
+        publication, tail = snapshot.publication, snapshot.tail(view)
         # Which versions of a table were valid at a time is a question about the states of its root.
         of, states = (view, selection) if selection.at is None else (root(view), of_root(view, selection))
         after = [] if layer == "batch" else self._from_the_cut_on(of, publication, tail, states)
@@ -194,13 +197,16 @@ class Reader:
         return Arranged(view, ordered(view, rows), provenance)
 
     def _below_the_cut(self, view: View, publication: Publication, tail: RealtimeTail, selection: Selection) -> Partial:
-        live, first = batch_of(publication, view), root(view)
-        address = live.address(self.tables, view.name)
-        if address not in self._batches:
-            self._batches[address] = BatchStates(self.tables, address, state_schema(first))
-        states = self._batches[address].read(live.parts, selection if first is view else of_root(view, selection))
-        rolled = states if first is view else selection.filter(roll(view, states))
-        return Partial(rolled, ranges(LOG_START, tail.cut), publication.rejected.get(first.name, {}))
+        first, rolled, rejects = root(view), list[pa.Table](), Counter[str]()
+        for part in parts(first):
+            live = batch_of(publication, view if part is first else part)
+            address = live.address(self.tables, part.name)
+            if address not in self._batches:
+                self._batches[address] = BatchStates(self.tables, address, state_schema(part))
+            states = self._batches[address].read(live.parts, selection if first is view else of_root(view, selection))
+            rolled.append(states if part is view else selection.filter(roll(view, states)))
+            rejects.update(publication.rejected.get(part.name, {}))
+        return Partial(pa.concat_tables(rolled), ranges(LOG_START, tail.cut), rejects)
 
     def _from_the_cut_on(self, view: View, publication: Publication, tail: RealtimeTail, selection: Selection) -> list[Partial]:
         place, live = (publication.release, view.name), batch_of(publication, view)
@@ -226,7 +232,7 @@ def _presented(found: Arranged | Failed, limit: int | None) -> Outcome:
 
 def refusal(snapshot: Snapshot, view: View) -> str | None:
     """Why a view has no answer at a snapshot, as a sentence for the user; None if it has one."""
-    problem = snapshot.tails[view.source.name].problem
+    problem = snapshot.tail(view).problem
     if problem is not None:
         return f"view {view.name!r} cannot be answered exactly: {problem}"
     if fingerprint(root(view)) != snapshot.batch(view).states:

@@ -18,6 +18,35 @@ Layer = Literal["batch", "speed", "merged"]
 
 
 @dataclass(frozen=True)
+class SourceProvenance:
+    """What one of several sources gives to an answer, with the meanings of Provenance."""
+
+    batch_version: int
+    cut: Position
+    realtime: Position
+    hot: Position | None
+    newest: datetime | None
+    watermark: int | None
+    ahead: int
+    start: StartPositions | None
+    history: SourceHistory | None
+
+    def to_json(self, *, now: datetime) -> dict[str, Any]:
+        """As a part of the document of Provenance."""
+        return {
+            "batch_version": self.batch_version,
+            "cut": self.cut.to_json(),
+            "realtime": self.realtime.to_json(),
+            "hot": None if self.hot is None else self.hot.to_json(),
+            "start": None if self.start is None else self.start.to_json(),
+            "history": None if self.history is None else self.history.to_json(),
+            "age_s": age(self.newest, now=now),
+            "watermark": written(self.watermark),
+            "ahead": self.ahead,
+        }
+
+
+@dataclass(frozen=True)
 class Provenance:
     """What one answer counts: `batch_version` is everything below `cut`, the realtime commits are `[cut, realtime)`.
 
@@ -37,6 +66,7 @@ class Provenance:
     | `history` | the tables before the source's topics, and its records that expired; None if answers stand on its topics alone |
     | `exactness` | what is exact, and why not if it is not |
     | `rollup_of` | of a rollup its parent, the parent's parent and so on; positions and counts are those of the last one |
+    | `sources` | of several sources each by name; positions are then of what all have counted, the watermark is the least |
     | `live` | false if the release was asked before its promotion: `publication` was live meanwhile |
     """
 
@@ -61,6 +91,7 @@ class Provenance:
     rollup_of: tuple[str, ...] = ()
     history: SourceHistory | None = None
     live: bool = True
+    sources: Mapping[str, SourceProvenance] = field(default_factory=dict)
 
     @property
     def whose(self) -> str:
@@ -93,6 +124,7 @@ class Provenance:
             "kept_from": None if self.kept_from is None else utc_text(self.kept_from),
             **({"rollup_of": list(self.rollup_of)} if self.rollup_of else {}),
             "history": None if self.history is None else self.history.to_json(),
+            **({"sources": {name: each.to_json(now=now) for name, each in self.sources.items()}} if self.sources else {}),
             "age_s": age(self.newest, now=now),
             "watermark": written(self.watermark),
             "after_final": self.after_final,

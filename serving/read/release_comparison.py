@@ -10,14 +10,16 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from tandem.ledger.log.counts import NOTHING, Counts, plus
+from tandem.ledger.log.counts import Counts, plus
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.label_counts import counted_by_one, more_events
+from tandem.ledger.united_positions import unite
 from tandem.serving.read.merged_layers import Reader, UnknownView
 from tandem.serving.read.outcome import Failed, ReadFailed
 from tandem.serving.read.provenance import Provenance
+from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.read.selection import ALWAYS, parse_keys, select
-from tandem.serving.read.snapshot import RealtimeTail, Snapshot
+from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.read.touched_rows import split
 from tandem.views.errors import listed
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
@@ -87,7 +89,7 @@ class ReleaseComparison:
         """
         old, new = self._view(name)
         snapshots = self.live.snapshot(), self.other.snapshot()
-        tails = [snapshot.of(view).tails[view.source.name] for snapshot, view in zip(snapshots, (old, new), strict=True)]
+        tails = [snapshot.tail(view) for snapshot, view in zip(snapshots, (old, new), strict=True)]
         common = last_common(*tails) if old.source.name == new.source.name else None
         now = self._sides(snapshots, (old, new), keys)
         totals = diff_of_answers(old, new, now[0].answers, now[1].answers)
@@ -129,6 +131,10 @@ class ReleaseComparison:
 
 def last_common(tail: RealtimeTail, other: RealtimeTail) -> Position | None:
     """The newest position at which a commit of each tail ends, or at which its batch ends; None without one."""
+    if tail.parts:
+        ends_of = {name: last_common(part, other.parts[name]) for name, part in tail.parts.items()}
+        whole = {name: end for name, end in ends_of.items() if end is not None}
+        return unite(whole) if len(whole) == len(ends_of) else None
     ends = {tail.cut, *(commit.end for commit in tail.every)}
     return next((end for end in (*(commit.end for commit in reversed(other.every)), other.cut) if end in ends), None)
 
@@ -138,8 +144,7 @@ def _side(reader: Reader, snapshot: Snapshot, view: View, keys: Sequence[str]) -
     if isinstance(arranged, Failed):
         raise ReadFailed(arranged.reason)
     rows, touched = split(arranged.states)
-    tail = snapshot.of(view).tails[view.source.name]
-    below = snapshot.publication.counts.get(view.source.name, NOTHING)
+    below, tail = snapshot.below(view.source.name), snapshot.tail(view)
     return _ReadSide(view, answers_of_rows(view, rows), touched, arranged.provenance, below, tail)
 
 

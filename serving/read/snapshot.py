@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import takewhile
 
-from tandem.ledger.hot.chain import HotCommits, continuing
+from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.counts import NOTHING, Counts, plus
 from tandem.ledger.log.gaps import Gap, touching
 from tandem.ledger.log.history import SourceHistory
@@ -14,95 +13,21 @@ from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime.tiling import boundary, chain
-from tandem.serving.read.provenance import Layer, Provenance
+from tandem.ledger.united_positions import part_of, plain, unite
+from tandem.serving.read.provenance import Layer, Provenance, SourceProvenance
+from tandem.serving.read.realtime_tail import RealtimeTail, unite_tails, up_to
 from tandem.views import exactness
 from tandem.views.exactness import Exactness, Reason
 from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.rollup import ancestors, root
-from tandem.views.source.watermark import later
+from tandem.views.source.watermark import later, least
 from tandem.views.sql.expressions import REASONS
 from tandem.views.start import StartPositions
+from tandem.views.together import parts, several
+from tandem.views.united_source import names_of
 from tandem.views.view import View, bind
-
-
-@dataclass(frozen=True)
-class RealtimeTail:
-    """The realtime side of one source: commits in order that tile `[cut, end)`, then hot commits that no table has.
-
-    `problem` says why they do not, if so: then none of the source's views has an answer. `behind_bridge` says that the table
-    continues beyond a bridge, which is read once a batch view covers it. `cold` is the tail without hot commits, if it has some.
-    """
-
-    cut: Position
-    end: Position
-    commits: tuple[Commit, ...] = field(default=(), repr=False)
-    behind_bridge: bool = False
-    problem: str | None = None
-    hot: HotCommits = field(default=(), repr=False)
-    cold: "RealtimeTail | None" = field(default=None, repr=False)
-
-    @property
-    def every(self) -> tuple[Commit, ...]:
-        """All commits, in order."""
-        return (*self.commits, *self.hot)
-
-    @property
-    def committed(self) -> Position:
-        """Where the commits of the table end and hot commits begin."""
-        return self.hot[0].start if self.hot else self.end
-
-    def with_hot(self, hot: HotCommits) -> "RealtimeTail":
-        """The tail with hot commits in place of what follows their start; the same tail if they do not continue it."""
-        cold = self.cold or self
-        kept = None if cold.problem is not None else continuing(cold.commits, cold.cut, hot)
-        return self if kept is None else replace(cold, end=hot[-1].end, commits=kept, hot=hot, cold=cold)
-
-    def of(self, fingerprint: str) -> "RealtimeTail":
-        """The tail of one view: it ends where hot commits begin that lack the view, because it stands aside."""
-        hot = tuple(takewhile(lambda commit: fingerprint in commit.partials, self.hot))
-        return self if self.cold is None or len(hot) == len(self.hot) else self.cold.with_hot(hot)
-
-    def up_to(self, end: Position) -> "RealtimeTail":
-        """The tail up to a position at which one of its commits ends, hot ones among them, or to its cut."""
-        commits, hot = (tuple(each for each in part if each.end.at_or_below(end)) for part in (self.commits, self.hot))
-        return replace(self, end=end, commits=commits, hot=hot, cold=None)
-
-    @property
-    def hot_throughout(self) -> frozenset[str]:
-        """The fingerprints of the views that all hot commits have."""
-        return frozenset.intersection(*(frozenset(commit.partials) for commit in self.hot)) if self.hot else frozenset()
-
-    @property
-    def counts(self) -> Counts:
-        """The counts of the records of `[cut, end)`."""
-        return plus(*(commit.counts for commit in self.every))
-
-    @property
-    def newest(self) -> datetime | None:
-        """The append time of the newest event of `[cut, end)`; None without events.
-
-        A record that claims to be newer than the commit that counted it has a wrong timestamp: it was in the log by then.
-        """
-        times = ((commit.newest, commit.at) for commit in self.every)
-        return max((min(newest, at or newest) for newest, at in times if newest), default=None)
-
-    @property
-    def watermark(self) -> int | None:
-        """The watermark at `end`, as far as the commits know it, in microseconds since 1970."""
-        return later(*(commit.watermark for commit in self.every))
-
-    @property
-    def identities_since(self) -> datetime | None:
-        """Events counted before this time had duplicates in `[cut, end)` that could not be recognized, for lack of memory.
-
-        None where no identity within `dedup_window` was evicted.
-        """
-        return max((commit.identities_since for commit in self.every if commit.identities_since), default=None)
-
-    def after_final(self, fingerprint: str) -> int:
-        """How many events of a view in `[cut, end)` arrived in windows that had been labelled final."""
-        return sum(commit.after_final.get(fingerprint, 0) for commit in self.every)
 
 
 @dataclass(frozen=True)
@@ -120,6 +45,7 @@ class Snapshot:
     gaps: tuple[Gap, ...] = ()
     live: bool = True
     histories: Mapping[str, SourceHistory] = field(default_factory=dict)
+    _own: "dict[str, Snapshot]" = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def lacks(self) -> str:
@@ -127,15 +53,33 @@ class Snapshot:
         return "is published" if self.live else f"is in release {self.publication.release}"
 
     def of(self, view: View) -> "Snapshot":
-        """The same with the view's own tail: its answers may count less than those of other views, because it stands aside."""
-        live, tail = self.publication.views.get(root(view).name), self.tails.get(view.source.name)
-        own = tail if live is None or tail is None else tail.of(live.fingerprint)
-        return self if own is None or own is tail else replace(self, tails={**self.tails, view.source.name: own})
+        """The same with the view's own tail: its answers may count less than those of other views, because it stands aside.
+
+        The tail of a view over several sources is made of those of its parts, which are its own, too.
+        """
+        first = root(view)
+        if first.name not in self._own:
+            self._own[first.name] = self._with_own(first)
+        return self._own[first.name]
+
+    def _with_own(self, first: View) -> "Snapshot":
+        tails, marks = dict(self.tails), {}
+        for part in parts(first):
+            live, tail = self.publication.views.get(part.name), self.tails.get(part.source.name)
+            if live is not None and tail is not None:
+                tails[part.source.name], marks[part.source.name] = tail.of(live.fingerprint), live.fingerprint
+        if several(first) and len(marks) == len(parts(first)) and first.source.name not in tails:
+            tails[first.source.name] = unite_tails({name: tails[name] for name in marks}, fingerprint(first), marks)
+        return self if all(self.tails.get(name) is tail for name, tail in tails.items()) else replace(self, tails=tails)
+
+    def tail(self, view: View) -> RealtimeTail:
+        """The view's own tail."""
+        return self.of(view).tails[view.source.name]
 
     def up_to(self, view: View, end: Position) -> "Snapshot":
         """The same with the view's own tail up to a position at which one of its commits ends."""
-        tails = self.of(view).tails
-        return replace(self, tails={**tails, view.source.name: tails[view.source.name].up_to(end)})
+        tails, ended = self.of(view).tails, up_to(self.tail(view), end)
+        return replace(self, tails={**tails, **ended.parts, view.source.name: ended})
 
     def batch(self, view: View) -> BatchView:
         """The batch view whose states answer for a view."""
@@ -177,32 +121,53 @@ class Snapshot:
         """The gaps of a source, in the order in which they were recorded, and whether the publication accepts each."""
         return {gap: gap.name in self.publication.gaps for gap in self.gaps if gap.source == source}
 
-    def newest(self, source: str) -> datetime | None:
-        """The append time of the newest event of a source that is counted; None without events."""
-        times = (self.publication.newest.get(source), self.tails[source].newest)
+    def newest(self, source: str, *, layer: Layer = "merged") -> datetime | None:
+        """The append time of the newest event of a source, or of several, that a layer counts; None without events."""
+        times = [None if layer == "speed" else self.publication.newest.get(name) for name in names_of(source)]
+        times += [None if layer == "batch" else self.tails[name].newest for name in names_of(source)]
         return max((time for time in times if time is not None), default=None)
 
     def watermark(self, source: str, *, at_the_cut: bool = False) -> int | None:
         """The source's watermark at its position, or at the cut, in microseconds since 1970; None without events.
 
-        It never moves back between snapshots of a reader, or between readers of one release.
+        It never moves back between snapshots of a reader, or between readers of one release. That of several is their least.
         """
-        return later(self.publication.watermarks.get(source), None if at_the_cut else self.tails[source].watermark)
+        return least(
+            [
+                later(self.publication.watermarks.get(name), None if at_the_cut else self.tails[name].watermark)
+                for name in names_of(source)
+            ]
+        )
 
     def after_final(self, view: View, *, layer: Layer = "merged") -> int:
         """How many counted events of a view arrived in windows that had been labelled final, in a layer.
 
         Those of a rollup are its root's: a window of a rollup ends with one of the root's windows or later.
         """
-        name = root(view).name
-        below = 0 if layer == "speed" else self.publication.after_final.get(name, 0)
-        fingerprint = self.publication.views[name].fingerprint
-        return below + (0 if layer == "batch" else self.tails[view.source.name].after_final(fingerprint))
+        counted = 0
+        for part in parts(root(view)):
+            below = 0 if layer == "speed" else self.publication.after_final.get(part.name, 0)
+            mark = self.publication.views[part.name].fingerprint
+            counted += below + (0 if layer == "batch" else self.tails[part.source.name].after_final(mark))
+        return counted
+
+    def below(self, source: str) -> Counts:
+        """The counts of the records of a source, or of several, below their cuts."""
+        return plus(*(self.publication.counts.get(name, NOTHING) for name in names_of(source)))
 
     def ahead(self, source: str, *, layer: Layer = "merged") -> int:
-        """How many counted events of a source were ahead of their records' timestamps, in a layer."""
-        below = 0 if layer == "speed" else self.publication.counts.get(source, NOTHING).ahead
-        return below + (0 if layer == "batch" else self.tails[source].counts.ahead)
+        """How many counted events of a source, or of several, were ahead of their records' timestamps, in a layer."""
+        below = 0 if layer == "speed" else self.below(source).ahead
+        return below + sum(0 if layer == "batch" else self.tails[name].counts.ahead for name in names_of(source))
+
+    def touching(self, view: View, layer: Layer = "merged") -> tuple[Gap, ...]:
+        """The gaps of a view's sources with an offset that a layer counts."""
+        tails = ((part.source.name, self.tails[part.source.name]) for part in parts(root(view)))
+        gaps = (
+            touching(self.gaps, name, each.cut if layer == "speed" else LOG_START, each.cut if layer == "batch" else each.end)
+            for name, each in tails
+        )
+        return tuple(gap for of_source in gaps for gap in of_source)
 
 
 def batch_of(publication: Publication, view: View) -> BatchView:
@@ -211,14 +176,48 @@ def batch_of(publication: Publication, view: View) -> BatchView:
     That of a rollup has the states of its root, and its own fingerprint. A window of it has left once a state of it has.
     """
     first = root(view)
-    live = publication.views[first.name]
+    live = _batch_of_parts(publication, first) if several(first) else publication.views[first.name]
     if first is view:
         return live
-    parts, first_at = live.parts, bind(view).placement.timing.first_at
+    parts_, first_at = live.parts, bind(view).placement.timing.first_at
     if live.gone is not None and first_at is not None:
         start, end = live.gone
-        parts = (*live.log_parts, replace(parts[-1], windows=(start, first_at(end))))
-    return BatchView(fingerprint(view), parts, live.at or f"{first.name}/{live.fingerprint}", live.fingerprint)
+        parts_ = (*live.log_parts, replace(parts_[-1], windows=(start, first_at(end))))
+    return BatchView(fingerprint(view), parts_, live.table(first.name), live.fingerprint, live.versions)
+
+
+def _batch_of_parts(publication: Publication, view: View) -> BatchView:
+    """The batch view of a view over several sources: what the batch views of its parts have."""
+    of = [(part.name, publication.views[part.name]) for part in parts(view)]
+    of_parts = tuple(replace(each, view=name, table=live.table(name)) for name, live in of for each in live.parts)
+    return BatchView(_mark(publication, view), of_parts, versions=tuple(live.version for _, live in of))
+
+
+def _mark(publication: Publication, view: View) -> str:
+    """The fingerprint under which the states of a view are; empty if a part was computed otherwise."""
+    same = all(publication.views[part.name].fingerprint == fingerprint(part) for part in parts(view))
+    return fingerprint(view) if same else ""
+
+
+def has_view(publication: Publication, view: View) -> bool:
+    """Whether a publication has the states that a view is made of."""
+    return all(part.name in publication.views for part in parts(root(view)))
+
+
+def tail_at(tables: Tables, release: int, view: View, cut: Position) -> RealtimeTail:
+    """The tail that a view has from a cut on, as the tables are now."""
+    first = root(view)
+    if not several(first):
+        return tail(Follower(tables, release, first.source.name).poll(), cut)
+    names = {part.source.name: fingerprint(part) for part in parts(first)}
+    tails = {name: tail(Follower(tables, release, name).poll(), part_of(cut, name)) for name in names}
+    return unite_tails(tails, fingerprint(first), names)
+
+
+def cut_of(publication: Publication, view: View) -> Position:
+    """The cut of a view's source, or of all of them."""
+    names = names_of(view.source.name)
+    return unite({name: publication.cut(name) for name in names}) if several(view) else publication.cut(names[0])
 
 
 def tail(commits: Sequence[Commit], cut: Position) -> RealtimeTail:
@@ -237,33 +236,66 @@ def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mappin
     publication, source = snapshot.publication, view.source.name
     snapshot = snapshot.of(view)
     live, tail = snapshot.batch(view), snapshot.tails[source]
-    start = tail.cut if layer == "speed" else LOG_START
-    end = tail.cut if layer == "batch" else tail.end
-    gaps = touching(snapshot.gaps, source, start, end)
-    newest = {"batch": publication.newest.get(source), "speed": tail.newest, "merged": snapshot.newest(source)}[layer]
+    gaps = snapshot.touching(view, layer)
+    each = {part.source.name: _of_source(snapshot, part, layer) for part in parts(root(view))}
+    alone = None if several(view) else next(iter(each.values()))
     return Provenance(
         layer=layer,
         publication=publication.number,
         release=publication.release,
         fingerprint=live.fingerprint,
         batch_version=live.version,
-        cut=tail.cut,
-        realtime=end,
-        hot=tail.committed if tail.hot and layer != "batch" else None,
-        newest=newest,
+        cut=plain(tail.cut, view.source),
+        realtime=plain(tail.cut if layer == "batch" else tail.end, view.source),
+        hot=plain(tail.committed, view.source) if tail.hot and layer != "batch" else None,
+        newest=snapshot.newest(source, layer=layer),
         watermark=snapshot.watermark(source, at_the_cut=layer == "batch"),
         after_final=snapshot.after_final(view, layer=layer),
         ahead=snapshot.ahead(source, layer=layer),
         rejected=rejected,
         gaps=gaps,
         accepted=publication.gaps,
-        exactness=exactness_of(view, None if layer == "batch" else tail, gaps, publication.repaired.get(source)),
-        start=view.source.start if isinstance(view.source.start, StartPositions) else None,
+        exactness=_exactness(snapshot, view, layer, gaps),
+        start=None if alone is None else alone.start,
         kept_from=live.first_window,
         rollup_of=ancestors(view),
-        history=snapshot.histories.get(source, SourceHistory()).of(view.source),
+        history=None if alone is None else alone.history,
         live=snapshot.live,
+        sources=each if alone is None else {},
     )
+
+
+def _of_source(snapshot: Snapshot, part: View, layer: Layer) -> SourceProvenance:
+    """What one source gives to an answer."""
+    source, tail = part.source, snapshot.tails[part.source.name]
+    return SourceProvenance(
+        batch_version=snapshot.publication.views[part.name].version,
+        cut=tail.cut,
+        realtime=tail.cut if layer == "batch" else tail.end,
+        hot=tail.committed if tail.hot and layer != "batch" else None,
+        newest=snapshot.newest(source.name, layer=layer),
+        watermark=snapshot.watermark(source.name, at_the_cut=layer == "batch"),
+        ahead=snapshot.ahead(source.name, layer=layer),
+        start=source.start if isinstance(source.start, StartPositions) else None,
+        history=snapshot.histories.get(source.name, SourceHistory()).of(source),
+    )
+
+
+def _exactness(snapshot: Snapshot, view: View, layer: Layer, gaps: Sequence[Gap]) -> Exactness:
+    """How exact the answers of a layer are: for the reasons of each source, each once."""
+    each_source = []
+    for part in parts(root(view)):
+        name = part.source.name
+        of = part if several(view) else view
+        tail = None if layer == "batch" else snapshot.tails[name]
+        theirs = [gap for gap in gaps if gap.source == name]
+        each_source.append(exactness_of(of, tail, theirs, snapshot.publication.repaired.get(name)))
+    if len(each_source) == 1:
+        return each_source[0]
+    columns = exactness.of_measures(view)
+    everywhere = dict.fromkeys(reason for of_source in each_source for reason in of_source.every)
+    marked = dict.fromkeys(reason for of_source in each_source for reason in of_source.marked)
+    return Exactness(tuple(everywhere), tuple(marked), columns, whole=len(columns) < len(view.measures))
 
 
 def exactness_of(view: View, tail: RealtimeTail | None, gaps: Sequence[Gap], repaired: int | None) -> Exactness:
@@ -287,8 +319,10 @@ def exactness_of(view: View, tail: RealtimeTail | None, gaps: Sequence[Gap], rep
 
 def rejected(snapshot: Snapshot, view: View) -> dict[str, int]:
     """By reason, the events up to the snapshot's positions that the view could not evaluate."""
-    publication, tail = snapshot.publication, snapshot.of(view).tails[view.source.name]
-    counted = Counter(publication.rejected.get(root(view).name, {}))
+    publication, tail = snapshot.publication, snapshot.tail(view)
+    counted = Counter[str]()
+    for part in parts(root(view)):
+        counted.update(publication.rejected.get(part.name, {}))
     for commit in tail.every:
         counted.update(commit.rejected.get(snapshot.batch(view).states, {}))
     return {reason: counted[reason] for reason in REASONS if counted[reason]}

@@ -18,8 +18,9 @@ from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
 from tandem.serving.read.outcome import Failed
+from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.read.selection import BadSelection
-from tandem.serving.read.snapshot import RealtimeTail, Snapshot, tail
+from tandem.serving.read.snapshot import Snapshot, tail
 from tandem.views.errors import TandemError
 
 UNPUBLISHED: Final = "nothing is published yet; `tandem up`, or the first `tandem speed`, creates the first publication"

@@ -18,6 +18,7 @@ from tandem.serving.sinks.alerts.definition import bind_alert
 from tandem.serving.sinks.alerts.episodes import AlertRow, Edge, Place, StatedRow
 from tandem.serving.sinks.outbox import Outbox, OutboxDocument
 from tandem.views.alert import Alert
+from tandem.views.united_source import names_of
 
 
 def erase_stored_rows(tables: Tables, source: str, alerts: Mapping[str, Alert]) -> None:
@@ -27,7 +28,7 @@ def erase_stored_rows(tables: Tables, source: str, alerts: Mapping[str, Alert]) 
     that is stored. Raises DefinitionError, ReadFailed, Unreadable, Unwritable.
     """
     reader = Reader(tables)
-    others = {name for name, view in reader.project().views.items() if view.source.name != source}
+    others = {name for name, view in reader.project().every_view.items() if source not in names_of(view.source.name)}
     for name in book.names(tables):
         alert = alerts.get(name)
         if alert is None or alert.view.name not in others:
@@ -48,7 +49,7 @@ def _outbox_without(document: OutboxDocument, others: Collection[str]) -> Outbox
 
 def _alert_without(document: AlertDocument, alert: Alert | None, reader: Reader) -> AlertDocument:
     """The document with the rows that the view has: of edges those that wait, and those of raised rows."""
-    if alert is None or alert.view.name not in reader.project().views:
+    if alert is None or alert.view.name not in reader.project().every_view:
         return AlertDocument()
     edges = [each for each in document.edges if each.left]
     places = {*(each.row.place for each in document.episodes), *(_place(each.edge) for each in edges)}

@@ -91,7 +91,7 @@ def await_answers(view: PublishedView, reached: ChangesToken | None) -> None:
 
 def _end(pinned: Pinned, name: str) -> Position:
     view = pinned.view(name)
-    return pinned.snapshot.of(view).tails[view.source.name].end
+    return pinned.snapshot.tail(view).end
 
 
 def append(view: PublishedView, log: TargetLog, wanted: RowsWanted) -> Iterator[SinkStep]:

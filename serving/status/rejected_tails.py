@@ -22,7 +22,7 @@ from tandem.ledger.files.splits import Slice
 from tandem.ledger.log.archive_runs import ArchiveLedger, ArchiveRun
 from tandem.ledger.log.counts import Counts, add
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.serving.read.snapshot import RealtimeTail
+from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.views.counted import counted
 from tandem.views.source.offset_ranges import EMPTY, Partition, Ranges
 

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from tandem.ledger.log.positions import Position, distance
+from tandem.ledger.publish.batch_parts import pair_numbers
+from tandem.ledger.united_positions import unite
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.status.sink_report import SinkReport, reports
 from tandem.views.counted import counted
 from tandem.views.instant import utc_text
+from tandem.views.united_source import names_of
 
 SinkWork = Literal["running", "failing", "stopped"]
 WORK: Final[tuple[SinkWork, ...]] = get_args(SinkWork)
@@ -68,21 +71,32 @@ class SinkState:
 
 def lag(report: SinkReport, snapshot: Snapshot) -> int | None:
     """The number of offsets that commits count and a target's token does not; None if one of both is not known."""
-    live, tail = snapshot.publication.views.get(report.root or report.view), snapshot.tails.get(report.source)
-    if report.token is None or live is None or tail is None or tail.problem is not None:
-        return None
-    return distance(Position.from_json(report.token.end), tail.of(live.fingerprint).committed)
+    ends, names = {}, names_of(report.source)
+    for source, name in zip(names, _views_with_states(report), strict=True):
+        live, tail = snapshot.publication.views.get(name), snapshot.tails.get(source)
+        if report.token is None or live is None or tail is None or tail.problem is not None:
+            return None
+        ends[source] = tail.of(live.fingerprint).committed
+    assert report.token is not None
+    return distance(Position.from_json(report.token.end), unite(ends) if len(names) > 1 else ends[names[0]])
+
+
+def _views_with_states(report: SinkReport) -> list[str]:
+    """The views that have the states of the sink's view: of several sources a part for each."""
+    name, names = report.root or report.view, names_of(report.source)
+    return [f"{name}__{source}" for source in names] if len(names) > 1 else [name]
 
 
 def is_view(report: SinkReport, snapshot: Snapshot) -> bool:
     """Whether the target of a sink has the rows of its view at this snapshot."""
-    live, token = snapshot.publication.views.get(report.root or report.view), report.token
-    if token is None or live is None or lag(report, snapshot) != 0:
+    token = report.token
+    if token is None or lag(report, snapshot) != 0:
         return False
-    if (token.release, token.version) != (snapshot.publication.release, live.version):
+    of = [snapshot.publication.views[name] for name in _views_with_states(report)]
+    if (token.release, token.version) != (snapshot.publication.release, pair_numbers([live.version for live in of])):
         return False
-    # A rollup has a fingerprint of its own, which its release decides.
-    return bool(report.root) or token.fingerprint == live.fingerprint
+    # A rollup has a fingerprint of its own, which its release decides, and so has a view over several sources.
+    return bool(report.root) or len(of) > 1 or token.fingerprint == of[0].fingerprint
 
 
 def sink_states(state: Path, snapshot: Snapshot | None, *, now: datetime) -> tuple[SinkState, ...]:

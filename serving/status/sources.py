@@ -19,7 +19,7 @@ from tandem.ledger.log.gaps import Gap
 from tandem.ledger.log.positions import LOG_START, Position, distance
 from tandem.ledger.log.retention import Retention, UnarchivedOffsets, UntilLoss, until_loss
 from tandem.ledger.publish.standing import Followed, StandingReleases
-from tandem.serving.read.snapshot import RealtimeTail
+from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.status.open_transactions import BlockedPartition, partitions_with_transactions
 from tandem.views.instant import nearest_time
 from tandem.views.source.offset_ranges import Partition

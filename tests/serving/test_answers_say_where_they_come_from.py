@@ -15,7 +15,8 @@ from tandem.ledger.realtime.commits import Commit
 from tandem.serving.read import states
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Value, document
-from tandem.serving.read.snapshot import RealtimeTail, exactness_of
+from tandem.serving.read.realtime_tail import RealtimeTail
+from tandem.serving.read.snapshot import exactness_of
 from tandem.views.source.offset_ranges import Ranges
 from tests.serving import oracle
 from tests.serving.world import APPENDED, DEFINITIONS, NOON, SOURCE, World, hit, position

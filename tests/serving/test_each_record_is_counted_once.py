@@ -7,7 +7,8 @@ from tandem.ledger.log.archive_runs import ArchiveRun, Summary
 from tandem.ledger.log.counts import NOTHING, Counts
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.realtime.commits import Commit
-from tandem.serving.read.snapshot import RealtimeTail, tail
+from tandem.serving.read.realtime_tail import RealtimeTail
+from tandem.serving.read.snapshot import tail
 from tandem.serving.status.sources import ArchivePosition, SourcePosition, archived_by, standing
 from tests.serving.world import NOON, position
 

@@ -25,7 +25,8 @@ from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish import releases
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Releases
-from tandem.serving.read.snapshot import RealtimeTail, Snapshot
+from tandem.serving.read.realtime_tail import RealtimeTail
+from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.read.snapshot_follower import HOLD_S, UNPUBLISHED, SnapshotFollower
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.hot.follow import HotFollower, OtherRelease, RecordsLost

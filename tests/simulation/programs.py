@@ -25,7 +25,8 @@ from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime_writer import Writer
 from tandem.serving.read import snapshot
 from tandem.serving.read.outcome import Failed
-from tandem.serving.read.snapshot import RealtimeTail, Snapshot
+from tandem.serving.read.realtime_tail import RealtimeTail
+from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.read.snapshot_follower import PastPublication, SnapshotFollower
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.micro_batch.follower_state import FollowerState

@@ -33,7 +33,9 @@ from tandem import (
 )
 from tandem.testing import answer, rejected
 from tandem.views.errors import DefinitionError
+from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.kernel.kernel import Partial, merge, present, roll
+from tandem.views.lookup import FileTable
 from tandem.views.together import parts
 from tandem.views.view import View as AnyView
 from tandem.views.view import bind, group_columns
@@ -266,6 +268,16 @@ def test_a_test_of_a_project_gives_events_of_all_sources() -> None:
     assert [row["window_state"] for row in found] == ["final", "on_time", "open"]
     assert [row["window_state"] for row in answer(HOURLY, shown)] == ["open"] * 3, "no click says how far clicks have come"
     assert rejected(HOURLY, [Clicked(id=9, trial=1, at=NOON, ad="A", cost=0, user=None)]) == {"expression": 1}
+
+
+def test_events_of_all_sources_look_up_in_one_table() -> None:
+    kinds = FileTable("ads.csv", "code", b"code,kind\nA,banner\n").now(code="ad")
+    of_kind = replace(HOURLY, lookup={"a": kinds}, keys={"kind": "a.kind"})
+    shown = [Seen(id=number, trial=1, at=NOON, ad=ad, cost=1) for number, ad in enumerate("AB")]
+    rows_of_kinds = answer(of_kind, [*shown, Clicked(id=3, trial=1, at=NOON, ad="A", cost=1, user="Ann")])
+    assert [(row["kind"], row["clicked"], row["shown"]) for row in rows_of_kinds] == [("banner", 1, 1), (None, 0, 1)]
+    others = FileTable("ads.csv", "code", b"code,kind\nA,video\n").now(code="ad")
+    assert fingerprint(of_kind) != fingerprint(replace(of_kind, lookup={"a": others}))
 
 
 def other(**fields: Any) -> Source:

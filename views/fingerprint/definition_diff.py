@@ -26,6 +26,7 @@ from tandem.views.project.project import Project
 from tandem.views.rollup import Rollup
 from tandem.views.source.source import Source
 from tandem.views.table import Table
+from tandem.views.together import several
 from tandem.views.view import View
 
 Kind = Literal["none", "additive", "breaking", "source"]
@@ -126,12 +127,15 @@ def compare(published: Project, wanted: Project, computed: Fingerprints | None =
     was = {name: by_name.views.get(name, fingerprint(view)) for name, view in published.views.items()}
     renamed = continued(was, {name: fingerprint(view) for name, view in wanted.views.items()})
     views = (
-        _rollup(name, before, after)
+        _several_sources(name, before, after)
+        if (after is not None and several(after) and not isinstance(after, Rollup))
+        or (after is None and before is not None and several(before) and not isinstance(before, Rollup))
+        else _rollup(name, before, after)
         if isinstance(after, Rollup) or (after is None and isinstance(before, Rollup))
         else _renamed(name, renamed[name])
         if after is not None and renamed.get(name, name) != name
         else _view(name, None if isinstance(before, Rollup) else before, after, by_name.views, rebuilt)
-        for name, before, after in _pairs(published.every_view, wanted.every_view)
+        for name, before, after in _pairs(_with_parts(published), _with_parts(wanted))
     )
     return DefinitionChanges(
         sources,
@@ -194,6 +198,22 @@ def _view(name: str, before: View | None, after: View | None, fingerprints: Mapp
     unread = unread_fields(before, after) if computed == fingerprint(before) else ()
     alone = _worst(told) == "additive" and not any(isinstance(view, DatedView) for view in (before, after))
     return ViewChanges(name, "changed", told, added if alone else (), origin, unread)
+
+
+def _with_parts(project: Project) -> dict[str, View]:
+    """All views, also the parts of those over several sources, for which something is computed."""
+    return {**project.every_view, **project.views}
+
+
+def _several_sources(name: str, before: View | None, after: View | None) -> ViewChanges:
+    """The change of a view over several sources, for which nothing is computed: its states are those of its parts."""
+    if after is None:
+        return ViewChanges(name, *_come_or_gone("view", came=False))
+    if before is None:
+        return ViewChanges(name, *_come_or_gone("view", came=True))
+    parts = differences(view_meaning(before), view_meaning(after))
+    changes = _once(DefinitionChange(each.words, _kind_in_view(each, "events")) for each in parts)
+    return ViewChanges(name, "unchanged" if fingerprint(before) == fingerprint(after) else "changed", changes)
 
 
 def _rollup(name: str, before: View | None, after: View | None) -> ViewChanges:

@@ -19,12 +19,14 @@ from tandem.views.fingerprint.code_dependencies import code_of_classes, code_of_
 from tandem.views.fingerprint.event_meaning import event_meaning
 from tandem.views.fingerprint.meaning import Meaning, digest, version_of
 from tandem.views.instant import MICROSECOND, utc_text
+from tandem.views.measures.of_source import OfSource
 from tandem.views.rollup import Rollup
 from tandem.views.source.decoder import Decoder, decoder_name
 from tandem.views.source.record_filter import RecordFilter, record_filter_name, record_filter_value
 from tandem.views.source.schema_version import Version
 from tandem.views.source.source import APPEND_TIME, Source, metadata_schema
 from tandem.views.start import StartPositions, start_text
+from tandem.views.united_source import UnitedSource
 from tandem.views.view import View, bind
 
 DECODE_VERSION: Final = 5
@@ -76,6 +78,8 @@ def decoder_meaning(source: Source) -> Meaning:
     record, whether each is rejected alone, and which field is unnested; what a tombstone is; the start; metadata columns; the
     plausible range. Not the topic: the log names its topics by their ids.
     """
+    if isinstance(source, UnitedSource):
+        return Meaning("events", parts={each.name: decoder_meaning(each) for each in source.sources})
     metadata, plausible = sorted(metadata_schema(source).names), [bound.astimezone(UTC).isoformat() for bound in source.plausible]
     return Meaning(
         "events",
@@ -114,6 +118,8 @@ def source_meaning(source: Source) -> Meaning:
 
     The source's name is a part, because two sources may have equal event types and different logs.
     """
+    if isinstance(source, UnitedSource):
+        return Meaning("sources", parts={each.name: source_meaning(each) for each in source.sources})
     identity = sorted(source.identity)
     return Meaning(
         "source",
@@ -217,6 +223,8 @@ def _notes(view: View, name: str) -> dict[str, str]:
 def _measure(name: str, measure: Any, inputs: list[str], notes: Mapping[str, str] | None = None) -> Meaning:
     """A measure's or a window's kind and parameters, with the meaning of its expressions in place of their text."""
     parameters = {field.name: getattr(measure, field.name) for field in dataclasses.fields(measure)}
+    if isinstance(measure, OfSource):  # what the source means is a part beside the measures
+        parameters["source"] = measure.source.name
     own = not type(measure).__module__.startswith("tandem.views.")
     if own and "<locals>" in type(measure).__qualname__:
         raise DefinitionError(

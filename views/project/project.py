@@ -15,7 +15,7 @@ import hashlib
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +34,7 @@ from tandem.views.sinks.sink import Sink
 from tandem.views.source.formats.schema_registry import FetchedSchemas
 from tandem.views.source.source import Source
 from tandem.views.start import StartPositions
+from tandem.views.together import over, parts, several
 from tandem.views.view import View, bind
 
 SETTINGS_FILE = "tandem.toml"
@@ -53,7 +54,8 @@ class Project:
     """The sources, views, sinks and alerts of a project, by name and in the order of its tuples.
 
     * `views`: those that events are folded into.
-    * `rollups`: those that unite the states of such a view; `every_view` has both.
+    * `united`: those over several sources, whose parts are among `views`.
+    * `rollups`: those that unite the states of one of both. `every_view` has all that have answers: no parts.
     * `files`: tandem.toml, the Python files that the import has reached, by path within `folder`, and definitions.sql beside the
       module that it was compiled to.
     * `folder`: None for a project that was loaded from stored files.
@@ -68,11 +70,18 @@ class Project:
     sinks: Mapping[str, Sink] = field(default_factory=dict)
     alerts: Mapping[str, Alert] = field(default_factory=dict)
     rollups: Mapping[str, Rollup] = field(default_factory=dict)
+    united: Mapping[str, View] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def every_view(self) -> Mapping[str, View]:
-        """All views that have answers, by name: the rollups after the others."""
-        return {**self.views, **self.rollups} if self.rollups else self.views
+        """All views that have answers, by name: those over several sources after the others, then the rollups."""
+        of_one = {name: view for name, view in self.views.items() if name not in self.wholes}
+        return {**of_one, **self.united, **self.rollups}
+
+    @cached_property
+    def wholes(self) -> Mapping[str, View]:
+        """By the name of a part the view over several sources that it is a part of."""
+        return {part.name: view for view in self.united.values() for part in parts(view)}
 
 
 def load(folder: Path | str) -> Project:
@@ -139,6 +148,12 @@ def with_earlier(project: Project, history: EarlierFiles) -> Project:
     if not history.views:
         return project
     views = dict(project.views)
+    for name in history.views:
+        if name in project.wholes:
+            raise DefinitionError(
+                f"view {project.wholes[name].name!r} reads several sources, so it has one definition for all times; apply it to "
+                "the whole history, without --from"
+            )
     for rollup in project.rollups.values():
         if root(rollup).name in history.views:
             raise DefinitionError(
@@ -158,8 +173,16 @@ def _with_schemas(project: Project, schemas: FetchedSchemas) -> Project:
 
 def _with_sources(project: Project, changed: Mapping[str, Source]) -> Project:
     sources = {**project.sources, **changed}
+    became = {source: sources[name] for name, source in project.sources.items()}
+    united = {name: over(view, became) for name, view in project.united.items()}
     views = {name: replace(view, source=sources[view.source.name]) for name, view in project.views.items()}
-    return replace(project, sources=sources, views=views, rollups=over_views(project.rollups.values(), views))
+    views |= _parts(united)
+    rollups = over_views(project.rollups.values(), {**views, **united})
+    return replace(project, sources=sources, views=views, united=united, rollups=rollups)
+
+
+def _parts(united: Mapping[str, View]) -> dict[str, View]:
+    return {part.name: part for view in united.values() for part in parts(view)}
 
 
 def _python_files(folder: Path, prefix: str = "") -> dict[str, bytes]:
@@ -189,7 +212,8 @@ def _from_loader(loader: ProjectLoader, folder: Path | None) -> Project:
     return Project(
         folder=folder,
         sources={source.name: source for source in sources},
-        views={view.name: view for view in views if not isinstance(view, Rollup)},
+        views={part.name: part for view in views if not isinstance(view, Rollup) for part in parts(view)},
+        united={view.name: view for view in views if several(view) and not isinstance(view, Rollup)},
         rollups={view.name: view for view in views if isinstance(view, Rollup)},
         sinks={sink.name: sink for sink in sinks},
         alerts={alert.name: alert for alert in alerts},

@@ -18,7 +18,7 @@ from tandem.views.sinks.sink import Sink
 from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.source import Source
 from tandem.views.table import VERSIONS, Table
-from tandem.views.together import over, several
+from tandem.views.together import over, parts, several
 from tandem.views.united_source import sources_of
 from tandem.views.value_forms import MAPPINGS, display_text, not_a_mapping
 from tandem.views.view import View, bind
@@ -103,9 +103,15 @@ def _with_versions(views: Sequence[View], variables: dict[int, str]) -> tuple[li
 
 
 def _check_parts_of(views: Sequence[View]) -> None:
-    """Raise DefinitionError for a view over several sources, which have no answers yet."""
-    for view in filter(several, views):
-        raise DefinitionError(f"view {view.name!r}: a view over several sources can be tested, and not yet applied")
+    """Raise DefinitionError for a view with the name of a part of another one."""
+    names = {view.name.casefold(): view.name for view in views}
+    for view in views:
+        for part in parts(view) if several(view) and not isinstance(view, Rollup) else ():
+            if part.name.casefold() in names:
+                raise DefinitionError(
+                    f"view {names[part.name.casefold()]!r}: the name is that of the states of view {view.name!r} of source "
+                    f"{part.source.name!r}; give one of both another name"
+                )
 
 
 def _over_parents(view: View, views: Mapping[int, View]) -> View:

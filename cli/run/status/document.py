@@ -17,9 +17,11 @@ from tandem.ledger.log.erasures import Erasures
 from tandem.ledger.log.history import load_history
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.releases import Releases
+from tandem.ledger.united_positions import plain
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.provenance import age, written
-from tandem.serving.read.snapshot import RealtimeTail, Snapshot, provenance_of
+from tandem.serving.read.realtime_tail import RealtimeTail
+from tandem.serving.read.snapshot import Snapshot, provenance_of
 from tandem.serving.sinks.alerts.stands import alert_stands
 from tandem.serving.status.part_signs import part_states
 from tandem.serving.status.part_state import BROKER, PartState
@@ -32,6 +34,7 @@ from tandem.speed import progress
 from tandem.views.instant import utc_text
 from tandem.views.source.source import Source
 from tandem.views.start import start_document
+from tandem.views.united_source import names_of
 from tandem.views.view import View
 
 _MOMENT_S: Final = 2
@@ -90,7 +93,7 @@ def status_document(call: Call, settings: Settings, tables: Tables, reader: Read
         | {"rejected": _rejects_of(name, snapshot.tails[name], archive_tail(tables, name, decoders[name]))}
         for name, end in ends.items()
     }
-    views = {name: _view(snapshot, view, ends[view.source.name]) for name, view in project.every_view.items()}
+    views = {name: _view(snapshot, view, ends) for name, view in project.every_view.items()}
     found |= {"publication": publication.number, "release": publication.release, "sources": sources, "views": views}
     kept_up = [one.to_json() for one in standing_releases(tables, publication, days=settings.keep.release_days, now=now)]
     return {**found, "standing": kept_up}
@@ -174,14 +177,15 @@ def _rejects_of(source: str, tail: RealtimeTail, archive: ArchiveTail) -> dict[s
     return None if rejects is None else rejects.to_json(source)
 
 
-def _view(snapshot: Snapshot, view: View, end: LogEnd) -> dict[str, Any]:
-    live, tail = snapshot.batch(view), snapshot.tails[view.source.name]
+def _view(snapshot: Snapshot, view: View, ends: Mapping[str, LogEnd]) -> dict[str, Any]:
+    live, tail = snapshot.batch(view), snapshot.tail(view)
+    lags = [ends[name].lag(snapshot.tails[name].end) for name in names_of(view.source.name)]
     return {
         "fingerprint": live.fingerprint,
         "batch_version": live.version,
-        "cut": tail.cut.to_json(),
-        "positions": tail.end.to_json(),
-        "lag": None if tail.problem else end.lag(tail.end),
+        "cut": plain(tail.cut, view.source).to_json(),
+        "positions": plain(tail.end, view.source).to_json(),
+        "lag": None if tail.problem or None in lags else sum(lag for lag in lags if lag is not None),
         "after_final": snapshot.after_final(view),
         "kept_from": None if live.first_window is None else utc_text(live.first_window),
         "exactness": provenance_of(snapshot, view, "merged", {}).exactness.to_json(),

@@ -20,8 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tandem.ledger.delta.errors import Unreadable
-from tandem.ledger.log.gaps import touching
-from tandem.ledger.log.positions import LOG_START
 from tandem.serving.connection import AtOneSnapshot
 from tandem.serving.http.protocol import formats
 from tandem.serving.memory.store import InMemory, Pinned, Store
@@ -334,8 +332,8 @@ def _size(answer: CachedAnswer) -> int:
 
 def _stand(snapshot: Snapshot, view: View) -> str:
     """A text that differs wherever the snapshot's answers of a view may differ."""
-    source = view.source.name
-    publication, tail = snapshot.publication, snapshot.of(view).tails[source]
+    publication, snapshot = snapshot.publication, snapshot.of(view)
+    tail = snapshot.tail(view)
     parts = [
         publication.number,
         publication.at.isoformat(),
@@ -347,7 +345,7 @@ def _stand(snapshot: Snapshot, view: View) -> str:
         tail.committed.to_json(),
         tail.hot[0].epoch if tail.hot else None,  # labels depend on the folds of one process
         tail.problem,
-        str(tail.newest),
-        [gap.name for gap in touching(snapshot.gaps, source, LOG_START, tail.end)],
+        str(snapshot.newest(view.source.name, layer="speed")),
+        [gap.name for gap in snapshot.touching(view)],
     ]
     return sha256(repr(parts).encode()).hexdigest()[:16]

@@ -20,6 +20,7 @@ from tandem.serving.memory.store import Pinned
 from tandem.serving.read.outcome import Failed, ReadFailed
 from tandem.serving.read.snapshot import Snapshot
 from tandem.views.errors import TooLong, said_by
+from tandem.views.united_source import all_sources, names_of
 
 T = TypeVar("T")
 Polled = Callable[[Snapshot | Failed, float], None]
@@ -238,9 +239,11 @@ class WholeLog:
             if self._connection is None:
                 self._connection = kafka.connect(replace(broker.address(self.settings), timeout_s=_PATIENCE_S))
             connection = self._connection
-            sources = {view.source.name: view.source for view in views}
+            sources = all_sources(view.source for view in views)
             ends = {name: Position.of(kafka.ends(connection, topics_of(connection, source))) for name, source in sources.items()}
-            return all(ends[view.source.name].at_or_below(snapshot.of(view).positions[view.source.name]) for view in views)
+            return all(
+                ends[name].at_or_below(snapshot.of(view).positions[name]) for view in views for name in names_of(view.source.name)
+            )
         except (kafka.NoBroker, kafka.NoTopic):
             self._connection, self._not_before = None, self.clock() + _AGAIN_S
             return False

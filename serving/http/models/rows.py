@@ -91,6 +91,20 @@ class SourceHistoryDocument(BaseModel):
     )
 
 
+class SourceProvenanceDocument(BaseModel):
+    """What one of several sources gives to an answer."""
+
+    batch_version: int
+    cut: Place
+    realtime: Place
+    hot: Place | None
+    newest: str | None
+    watermark: str | None
+    ahead: int
+    start: StartDocument | None
+    history: SourceHistoryDocument | None
+
+
 class ProvenanceDocument(BaseModel):
     """What an answer counts, up to where, how fresh it is and how exact.
 
@@ -116,6 +130,10 @@ class ProvenanceDocument(BaseModel):
     )
     history: SourceHistoryDocument | None = Field(
         description="What the answer stands on beside the source's topics as they are; null if there is nothing else."
+    )
+    sources: dict[str, SourceProvenanceDocument] | None = Field(
+        default=None,
+        description="Of a view over several sources each by name; the positions above are then of what all have counted.",
     )
     newest: str | None = Field(description="When the newest counted event was appended to the log.")
     watermark: str | None

@@ -105,8 +105,12 @@ def provenance(of: Provenance, *, bound: bool) -> dict[str, Any]:
     del told["age_s"]
     told.pop("rollup_of", None)
     told["newest"] = None if of.newest is None else utc_text(of.newest)
+    for name, each in of.sources.items():
+        del told["sources"][name]["age_s"]
+        told["sources"][name]["newest"] = None if each.newest is None else utc_text(each.newest)
     if not bound:
         return told
+    told.pop("sources", None)
     hidden = dict.fromkeys(("cut", "realtime", "hot", "start", "history", "rejected", "after_final", "ahead"))
     gaps = [{**gap, "ranges": None, "reason": None} for gap in told["gaps"]]
     return {**told, **hidden, "exactness": of.exactness.without_counts().to_json(), "gaps": gaps}

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from fastapi import Request
 
 from tandem.ledger.log.positions import Position, distance
+from tandem.ledger.united_positions import plain
 from tandem.serving.access.rights import Principal
 from tandem.serving.http.answers.cache import AnswerCache, CachedAnswer
 from tandem.serving.http.answers.release_lanes import AnyLane
@@ -123,7 +124,7 @@ async def ask_fresh(
             return True  # the answer says so
         newest = snapshot.newest(source)
         young = most is None or (newest is not None and now - newest <= most)
-        return young and (position is None or position.at_or_below(tail.cut if at_the_cut else tail.end))
+        return young and (position is None or position.at_or_below(plain(tail.cut if at_the_cut else tail.end, view.source)))
 
     def why(snapshot: Snapshot) -> str:
         snapshot = snapshot.of(view)
@@ -131,7 +132,8 @@ async def ask_fresh(
         if tail is None:
             return f"source '{source}' has no answers any more"
         newest = snapshot.newest(source)
-        stand = "" if bound else f"answers stand at {json.dumps((tail.cut if at_the_cut else tail.end).to_json())}, and "
+        end = plain(tail.cut if at_the_cut else tail.end, view.source)
+        stand = "" if bound else f"answers stand at {json.dumps(end.to_json())}, and "
         return f"{stand}the newest event counted was appended {'never' if newest is None else f'at {newest.isoformat()}'}"
 
     async def ask() -> tuple[Snapshot, T]:
@@ -203,8 +205,8 @@ async def _once(
 
 def _lacking(snapshot: Snapshot, views: Collection[View], position: Position) -> int:
     """How many offsets below a position the answers of these views lack; views without an answer report that."""
-    tails = [snapshot.of(view).tails.get(view.source.name) for view in views]
-    ends = [tail.end for tail in tails if tail is not None and tail.problem is None]
+    tails = [(view.source, snapshot.of(view).tails.get(view.source.name)) for view in views]
+    ends = [plain(tail.end, source) for source, tail in tails if tail is not None and tail.problem is None]
     lacking = 0
     for topic in {topic for topic, _ in position}:
         below = Position.of({place: offset for place, offset in position.items() if place[0] == topic})

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from tandem.ledger.united_positions import plain
 from tandem.serving.access.rights import Principal
 from tandem.serving.http.models.rows import ReasonDocument
 from tandem.serving.http.models.status import (
@@ -31,7 +32,8 @@ from tandem.serving.http.models.status import (
 from tandem.serving.http.protocol.problem import WITHHELD
 from tandem.serving.http.queries.permitted import open_to, read_of
 from tandem.serving.read.provenance import written
-from tandem.serving.read.snapshot import RealtimeTail, Snapshot
+from tandem.serving.read.realtime_tail import RealtimeTail
+from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.status.freshness import SourceFreshness
 from tandem.serving.status.open_transactions import BlockedPartition
 from tandem.serving.status.part_state import PartState
@@ -43,7 +45,7 @@ from tandem.serving.status.topics import topics_document
 from tandem.views.exactness import of_measures
 from tandem.views.instant import utc_text
 from tandem.views.measures.count import Count
-from tandem.views.measures.filtered import Filtered
+from tandem.views.measures.filtered import bare
 from tandem.views.measures.measure import Measure
 from tandem.views.measures.total import Total
 from tandem.views.project.project import Project
@@ -52,6 +54,7 @@ from tandem.views.source.event import Field, event_fields
 from tandem.views.source.record_filter import ByHeader
 from tandem.views.source.source import IDEMPOTENCY_KEY, Source
 from tandem.views.source.value_types import field_kind
+from tandem.views.united_source import names_of
 from tandem.views.view import View, answer_schema
 
 
@@ -78,15 +81,15 @@ def state(view: View, snapshot: Snapshot, *, bound: bool) -> ViewStateDocument:
     some.
     """
     snapshot = snapshot.of(view)
-    live, tail = snapshot.batch(view), snapshot.tails[view.source.name]
+    live, tail = snapshot.batch(view), snapshot.tail(view)
     return ViewStateDocument(
         source=view.source.name,
         publication=snapshot.publication.number,
         release=snapshot.publication.release,
         fingerprint=live.fingerprint,
         batch_version=live.version,
-        cut=None if bound else tail.cut.to_json(),
-        realtime=None if bound else tail.end.to_json(),
+        cut=None if bound else plain(tail.cut, view.source).to_json(),
+        realtime=None if bound else plain(tail.end, view.source).to_json(),
         newest=_newest(snapshot, view.source.name),
         watermark=written(snapshot.watermark(view.source.name)),
         problem=WITHHELD if bound and tail.problem else tail.problem,
@@ -171,7 +174,7 @@ def bound_source_state(name: str, snapshot: Snapshot) -> SourceStateDocument:
 
 def _adds(measure: Measure) -> bool:
     """Whether values of the measure can be added over rows."""
-    return isinstance(measure.measure if isinstance(measure, Filtered) else measure, Count | Total)
+    return isinstance(bare(measure), Count | Total)
 
 
 def parts(states: Iterable[PartState], *, restricted: bool) -> list[PartDocument]:
@@ -233,7 +236,7 @@ def source(project: Project, of: Source, principal: Principal) -> SourceDescribe
         key=of.key,
         max_events_per_record=of.max_events_per_record,
         kinds=list(of.record_filter.values) if isinstance(of.record_filter, ByHeader) else None,
-        views=[view.name for view in read_of(project, principal) if view.source.name == of.name],
+        views=[view.name for view in read_of(project, principal) if of.name in names_of(view.source.name)],
         ingest=of.name in open_to(project, principal),
     )
 

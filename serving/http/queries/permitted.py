@@ -7,6 +7,7 @@ from tandem.serving.http.protocol.problem import Problem
 from tandem.views.errors import listed
 from tandem.views.project.project import Project
 from tandem.views.source.source import Source
+from tandem.views.united_source import all_sources, names_of
 from tandem.views.view import View
 
 
@@ -36,7 +37,7 @@ def may_see(views: Mapping[str, View], name: str, principal: Principal) -> bool:
 
 def known(project: Project, principal: Principal) -> dict[str, Source]:
     """The sources of whose views the principal may read some, or to which events may be sent."""
-    seen = {view.source.name for view in read_of(project, principal)} | open_to(project, principal).keys()
+    seen = {*all_sources(view.source for view in read_of(project, principal))} | open_to(project, principal).keys()
     return {name: one for name, one in project.sources.items() if name in seen}
 
 
@@ -51,7 +52,7 @@ def open_to(project: Project, principal: Principal) -> dict[str, Source]:
     return {
         name: source
         for name, source in project.sources.items()
-        if principal.rights.may_send(view for view in views if view.source.name == name)
+        if principal.rights.may_send(view for view in views if name in names_of(view.source.name))
     }
 
 

@@ -18,6 +18,7 @@ from tandem.serving.read.outcome import Failed, ReadFailed
 from tandem.serving.read.snapshot import Snapshot
 from tandem.views.instant import utc_text
 from tandem.views.source.source import Source
+from tandem.views.united_source import all_sources
 from tandem.views.view import View
 
 router = APIRouter(route_class=Gated, tags=["health"])
@@ -67,7 +68,7 @@ async def status(request: Request) -> StatusDocument:
     server.lane.snapshot()
 
     def known(cache: AnswerCache) -> tuple[Snapshot, dict[str, Source], dict[str, View]]:
-        sources = {view.source.name: view.source for view in cache.views().values()}
+        sources = all_sources(view.source for view in cache.views().values())
         return cache.live().snapshot, sources, readable(cache.views(), principal)
 
     snapshot, sources, found = await server.lane.ask(known, by=str(principal))
@@ -76,7 +77,7 @@ async def status(request: Request) -> StatusDocument:
         server.pipeline.log(sources.values(), release=publication.release), server.pipeline.stored(publication)
     )
     restricted, bound = principal.rights.restricted, bool(principal.rights.rows)
-    shown = sorted({view.source.name for view in found.values()})
+    shown = sorted(all_sources(view.source for view in found.values()))
     return StatusDocument(
         publication=publication.number,
         release=publication.release,
@@ -104,7 +105,7 @@ async def freshness(request: Request) -> FreshnessDocument:
     server, principal = server_of(request), principal_of(request)
     server.lane.snapshot()
     views = await server.lane.ask(lambda cache: readable(cache.views(), principal), by=str(principal))
-    shown = sorted({view.source.name for view in views.values()})
+    shown = sorted(all_sources(view.source for view in views.values()))
     samples = server.freshness.by_source
     bound = bool(principal.rights.rows)
     return FreshnessDocument(sources={name: None if bound else describe.freshness(samples.get(name)) for name in shown})

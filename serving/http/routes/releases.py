@@ -15,6 +15,7 @@ from tandem.serving.http.requests.gate import Gated
 from tandem.serving.http.requests.server import principal_of, server_of
 from tandem.serving.status.releases import document_of, documents
 from tandem.views.errors import listed
+from tandem.views.united_source import all_sources
 from tandem.views.view import View
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="Maximum number of publications.")]
@@ -34,7 +35,7 @@ async def history(request: Request, limit: Limit = 100) -> HistoryDocument:
     server.lane.snapshot()
     views = await server.lane.ask(lambda cache: cache.views(), by=str(principal))
     found, total = await server.work(principal, lambda: documents(server.tables, limit))
-    sources = {view.source.name for view in readable(views, principal).values()}
+    sources = {*all_sources(view.source for view in readable(views, principal).values())}
     shown = [_restricted(one, views, sources, principal) if principal.rights.restricted else one for one in found]
     return HistoryDocument(publications=[PublishedDocument.model_validate(one) for one in shown], total=total)
 

@@ -58,7 +58,7 @@ export function show(place, _, app, signal) {
   }
 
   function tellLineage(status) {
-    const of = Object.keys(status.sources).map((name) => [name, topics.get(name) ?? [], Object.entries(status.views).filter(([, view]) => view.source === name)]);
+    const of = Object.keys(status.sources).map((name) => [name, topics.get(name) ?? [], Object.entries(status.views).filter(([, view]) => view.source.split("+").includes(name))]);
     const text = JSON.stringify(of.map(([name, from, views]) => [name, from, views.map(([view, { release, publication }]) => [view, release, publication])]));
     if (text === lined) return;
     lined = text;
@@ -157,7 +157,7 @@ function source(name, signal, recent) {
 
   function draw(state, status, at) {
     const rate = perSecond(seen, total(state.realtime), at);
-    const views = Object.values(status.views).filter((view) => view.source === name).length;
+    const views = Object.values(status.views).filter((view) => view.source.split("+").includes(name)).length;
     diagram.tell(figures(state, status, rate, views));
     positions.tell(state);
     if (paced.of === recent() && at - paced.at < REDRAWN_MS) return;

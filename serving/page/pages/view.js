@@ -69,7 +69,7 @@ async function one(place, name, app, signal) {
     place,
     heading(name, pulse),
     view.doc ? h("p", { class: "doc" }, view.doc) : null,
-    h("p", { class: "definition" }, h("code", {}, view.window), " over source ", h("bdi", {}, view.source), view.where ? [" where ", h("code", {}, view.where)] : null),
+    h("p", { class: "definition" }, h("code", {}, view.window), " over source ", h("bdi", {}, view.source.split("+").join(" and ")), view.where ? [" where ", h("code", {}, view.where)] : null),
     form.node,
     wrong,
     drawing.node,

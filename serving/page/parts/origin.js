@@ -33,7 +33,7 @@ export function origin(view, signal) {
         window: hasTime(view) && row.window_start ? `${zoned(row.window_start, zone)} to ${zoned(row.window_end, zone)}${zone === "UTC" ? " UTC" : ""}` : null,
         unit: column.unit,
       }),
-      column.definition ? h("p", {}, h("code", {}, column.definition), " over source ", h("bdi", {}, view.source), view.where ? [" where ", h("code", {}, view.where)] : null) : null,
+      column.definition ? h("p", {}, h("code", {}, column.definition), " over source ", h("bdi", {}, view.source.split("+").join(" and ")), view.where ? [" where ", h("code", {}, view.where)] : null) : null,
       column.doc ? h("p", { class: "doc" }, column.doc) : null,
       h("h3", {}, "How exact"),
       reasons(row, column, provenance),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
+from tandem.ledger.united_positions import unite
 from tandem.serving.changes import HEARTBEAT_S, Changes, ChangesToken, TokenGone, ViewFollower, watch
 from tandem.serving.connection import AtOneSnapshot
 from tandem.serving.memory.store import Pinned, Store
@@ -134,14 +135,18 @@ def stamp(alert: Alert) -> str:
 
 def basis_of(provenance: Provenance) -> Basis:
     """What an answer counts."""
-    kept = provenance.kept_from
+    kept, sources = provenance.kept_from, provenance.sources
+    cut, realtime = provenance.cut, provenance.realtime
+    if sources:
+        cut = unite({name: each.cut for name, each in sources.items()})
+        realtime = unite({name: each.realtime for name, each in sources.items()})
     return Basis(
         provenance.publication,
         provenance.release,
         provenance.fingerprint,
         provenance.batch_version,
-        provenance.cut.to_json(),
-        provenance.realtime.to_json(),
+        cut.to_json(),
+        realtime.to_json(),
         provenance.watermark,
         None if kept is None else microseconds(kept),
     )

@@ -22,8 +22,9 @@ from tandem.serving.connection import Connection
 from tandem.serving.memory.cached_view import CachedView
 from tandem.serving.memory.store import Store
 from tandem.serving.read.outcome import Absent, Value
+from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.read.selection import ALWAYS, select
-from tandem.serving.read.snapshot import RealtimeTail, Snapshot
+from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.read.snapshot_follower import HOLD_S, SnapshotFollower
 from tandem.views.arrow.arrays import from_ipc
 from tandem.views.kernel.kernel import arrange, present_arranged, roll

@@ -18,7 +18,8 @@ from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime_writer import Writer
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Value
-from tandem.serving.read.snapshot import RealtimeTail, Snapshot
+from tandem.serving.read.realtime_tail import RealtimeTail
+from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.read.snapshot_follower import SnapshotFollower
 from tests.serving.world import NOON, SOURCE, World, hit, position
 

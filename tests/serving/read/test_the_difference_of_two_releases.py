@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.serving.read import release_comparison
 from tandem.serving.read.merged_layers import Reader, UnknownView
+from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.read.release_comparison import ReleaseComparison, ViewComparison
-from tandem.serving.read.snapshot import RealtimeTail
 from tandem.views.instant import utc_text
 from tandem.views.kernel.kernel import decode, prepare
 from tandem.views.oracle import answers, grouped

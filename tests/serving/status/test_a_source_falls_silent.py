@@ -18,7 +18,7 @@ from tandem.ledger.files.splits import Slice
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.realtime.commits import Commit
-from tandem.serving.read.snapshot import RealtimeTail
+from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.status import rejected_tails
 from tandem.serving.status.rejected_tails import LEAST, ArchiveTail, RejectedTail, archive_tail, tail_of_rejects
 from tandem.views.fingerprint.fingerprint import decoder_fingerprint

@@ -9,7 +9,8 @@ from tandem.ledger.log.counts import NOTHING
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.realtime.commits import Commit
-from tandem.serving.read.snapshot import RealtimeTail, Snapshot
+from tandem.serving.read.realtime_tail import RealtimeTail
+from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.status.part_signs import BacklogAge, behind_since
 from tests.serving.world import position
 

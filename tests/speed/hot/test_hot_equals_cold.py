@@ -15,7 +15,7 @@ from tandem.ledger.hot.chain import HotChange, HotCommits, changed, decoded, enc
 from tandem.ledger.log.counts import plus
 from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.ledger.realtime.commits import Commit
-from tandem.serving.read.snapshot import RealtimeTail
+from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.dedup.within_task import identified, identities, values
 from tandem.speed.hot import hot_tail

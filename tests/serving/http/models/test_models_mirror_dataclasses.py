@@ -66,6 +66,16 @@ MIRRORS: Final = (
             "start": rows.StartDocument | None,
             "kept_from": str | None,
             "history": rows.SourceHistoryDocument | None,
+            "sources": dict[str, rows.SourceProvenanceDocument] | None,  # of several sources, and of callers who see all rows
+        },
+    ),
+    Mirror(
+        rows.SourceProvenanceDocument,
+        provenance.SourceProvenance,
+        as_={
+            "watermark": str | None,
+            "start": rows.StartDocument | None,
+            "history": rows.SourceHistoryDocument | None,
         },
     ),
     Mirror(rows.TableRowsDocument, history.TableRows),
@@ -84,7 +94,7 @@ MIRRORS: Final = (
     Mirror(
         status.ViewSummaryDocument,
         View,
-        unshown=frozenset({"source", "where", "tolerances", "docs", "units", "keep"}),
+        unshown=frozenset({"source", "where", "tolerances", "docs", "units", "keep", "lookup"}),
         as_={"keys": list[str], "window": str, "measures": list[str]},
     ),
     Mirror(

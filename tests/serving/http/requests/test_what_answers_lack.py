@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.publications import Publication
 from tandem.serving.http.queries.ask import _lacking
-from tandem.serving.read.snapshot import RealtimeTail, Snapshot
+from tandem.serving.read.realtime_tail import RealtimeTail
+from tandem.serving.read.snapshot import Snapshot
 from tandem.views.measures import count
 from tandem.views.source.offset_ranges import Partition
 from tandem.views.view import View
