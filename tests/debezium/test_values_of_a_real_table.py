@@ -46,6 +46,18 @@ class WithLarge(Column):
     large: str | None = None
 
 
+class WithNumbers(Column):
+    """A row with large numbers, whose placeholder is numbers, too."""
+
+    integers: list[int] | None = None
+
+
+class WithIds(Column):
+    """A row with large ids, whose placeholder is an id."""
+
+    ids: list[str] | None = None
+
+
 class NumberColumn(Column):
     """A row as Debezium writes numbers of times without schemas."""
 
@@ -71,10 +83,14 @@ ROW = {
 }
 TABLES = """
 CREATE TABLE kinds (id integer PRIMARY KEY, name text NOT NULL, n numeric(10, 2) NOT NULL, v numeric, at timestamptz, l timestamp,
-    d date, t time, i interval, b bytea, u uuid, a integer[], f float8, large text);
-INSERT INTO kinds VALUES (1, 'ann', -12.5, 3.14159, '2026-03-01 01:02:03.456789+01', '2026-03-29 02:30:00.123456', '2026-02-03',
-    '01:02:03.5', '1 day 02:00:00', '\\x00ff', '4a1d0d2c-3f5d-4e61-9a52-1b2d3c4e5f60', '{1,2}', 0.1,
-    (SELECT string_agg(md5(n::text), '') FROM generate_series(1, 1000) AS n));
+    d date, t time, i interval, b bytea, u uuid, a integer[], f float8,
+    large text, integers integer[], ids uuid[]);
+ALTER TABLE kinds ALTER COLUMN integers SET STORAGE EXTERNAL, ALTER COLUMN ids SET STORAGE EXTERNAL;
+INSERT INTO kinds SELECT 1, 'ann', -12.5, 3.14159, '2026-03-01 01:02:03.456789+01'::timestamptz,
+    '2026-03-29 02:30:00.123456'::timestamp, '2026-02-03'::date,
+    '01:02:03.5'::time, '1 day 02:00:00'::interval, '\\x00ff'::bytea, '4a1d0d2c-3f5d-4e61-9a52-1b2d3c4e5f60'::uuid,
+    '{1,2}'::integer[], 0.1,
+    string_agg(md5(n::text), ''), array_agg(n), array_agg(md5(n::text)::uuid) FROM generate_series(1, 1000) AS n;
 CREATE TABLE done (id integer PRIMARY KEY);
 """
 FORMS: dict[str, tuple[type[Event], dict[str, str]]] = {
@@ -140,5 +156,7 @@ def test_columns_have_their_values_in_each_form(
     times = [row["committed"] for row in rows]
     assert times == sorted(times)
     if event is Column:
-        (unlogged, _) = decode(replace(source, event=WithLarge), records).rejects["detail"].to_pylist()
-        assert unlogged.startswith("column large is large and was not changed")
+        large: dict[str, type[Event]] = {"large": WithLarge, "integers": WithNumbers, "ids": WithIds}
+        for name, of in large.items():
+            (unlogged, _) = decode(replace(source, event=of), records).rejects["detail"].to_pylist()
+            assert unlogged.startswith(f"column {name} is large and was not changed")

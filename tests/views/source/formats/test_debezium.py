@@ -281,8 +281,17 @@ def test_a_tombstone_has_the_time_of_its_record() -> None:
 UNAVAILABLE = "__debezium_unavailable_value"
 
 
-@pytest.mark.parametrize(("column", "value"), [("name", UNAVAILABLE), ("b", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==")])
-def test_a_large_value_that_was_not_logged_is_never_taken(column: str, value: str) -> None:
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("name", UNAVAILABLE),
+        ("b", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="),
+        ("na", [UNAVAILABLE]),
+        ("na", list(UNAVAILABLE.encode())),
+        ("na", ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]),
+    ],
+)
+def test_a_large_value_that_was_not_logged_is_never_taken(column: str, value: Any) -> None:
     change = envelope("u", after={**PLAIN, column: value})
     (said,) = detail(KINDS, (None, change))
     assert said.startswith(f"missing_field: column {column} is large and was not changed, so PostgreSQL did not log it")

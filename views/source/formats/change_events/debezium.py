@@ -29,6 +29,7 @@ is a number of days or a text with a `Z`, which a time of day may have, too. All
 """
 
 import re
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -68,10 +69,17 @@ _TIME_KEY: Final = re.compile(r"__(?:.*_)?ts_(ms|us|ns)")
 _UNITS: Final[Mapping[str, EpochUnit]] = {"ms": "ms", "us": "us", "ns": "ns"}
 _OF_ENVELOPE: Final = frozenset({"op", "ts_ms", "ts_us", "ts_ns"})
 _BLOCKS: Final = ("source", "transaction")
+_PLACEHOLDER: Final = b"__debezium_unavailable_value"
 _UNAVAILABLE: Final = frozenset(
-    {b'"__debezium_unavailable_value"', b'"X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="', b'["__debezium_unavailable_value"]'}
+    {
+        b'"%s"' % _PLACEHOLDER,
+        b'"%s"' % b64encode(_PLACEHOLDER),  # bytes
+        b'["%s"]' % _PLACEHOLDER,  # an array of texts
+        b"[%s]" % b",".join(b"%d" % byte for byte in _PLACEHOLDER),  # of integers or dates
+        b'["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]',  # of UUIDs: Java's of its bytes
+    }
 )
-"""A large value that PostgreSQL did not log, because the update left it as it was: a text, bytes, an array of texts."""
+"""A large value that PostgreSQL did not log, because the update left it as it was. Of an array of floats it is null."""
 _OF_TYPE: Final[Mapping[Any, Rewrite]] = {date: day, time: without_zone}
 """How columns of these types are written in every mode of Debezium, if no annotation says otherwise."""
 _MOST_SCHEMAS: Final = 256
