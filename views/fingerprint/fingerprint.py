@@ -181,7 +181,7 @@ def _lookups(view: View) -> dict[str, Meaning]:
         )
         for each in lookups
     }
-    return {"lookups": Meaning("lookups", parts=parts)}
+    return {"lookup": Meaning("lookup", parts=parts)}
 
 
 def _keep(view: View) -> dict[str, Meaning]:

@@ -90,16 +90,16 @@ def named_definitions(
 
 def _with_versions(views: Sequence[View], variables: dict[int, str]) -> tuple[list[View], dict[int, str]]:
     """The views, before each table the view of its versions, and the names: that of versions is the table's with `_versions`."""
-    every: dict[int, View] = {}
+    every: list[View] = []
     names = dict(variables)
     for view in views:
         if isinstance(view, Table):
             name = view.name or variables.get(id(view), "")
             names[id(view.parent)] = f"{name}{VERSIONS}" if isinstance(name, str) and name else ""
             variables.setdefault(id(view.parent), variables.get(id(view), "VIEWS"))
-            every[id(view.parent)] = view.parent
-        every[id(view)] = view
-    return [*every.values()], names
+            every += [view.parent] if all(view.parent is not other for other in every) else []
+        every.append(view)
+    return every, names
 
 
 def _check_parts_of(views: Sequence[View]) -> None:

@@ -171,9 +171,9 @@ def test_every_parameter_of_a_source_counts_or_is_a_label(before: Project) -> No
 
 def test_every_parameter_of_a_view_counts_or_is_for_readers(before: Project) -> None:
     counted = set(view_meaning(before.views["sales"]).parts) - {"version"}
-    # `keep` counts where it is given (tests/views/test_keep.py).
+    # `keep` and `lookup` count where they are given (tests/views/test_keep.py, tests/together/test_lookups_agree.py).
     readers = {"name", "doc", "docs", "units", "tolerances"}
-    assert {field.name for field in dataclasses.fields(View)} - counted - {"keep"} == readers
+    assert {field.name for field in dataclasses.fields(View)} - counted - {"keep", "lookup"} == readers
 
 
 @pytest.mark.parametrize("part", [part for part in PARTS.values() if not isinstance(part, Derived | CustomMeasure)], ids=str)

@@ -256,7 +256,7 @@ WRONG = [
     ("tumbling(minutes=1)", "tumbling", r"the function tumbling is not a window; call it: tumbling\(hours=1\)$"),
     ("tumbling(minutes=1)", '"5m"', r"'5m' is not a window; write tumbling\(minutes=5\)$"),
     ('event_time="at"', "event_time=Request.at", r"event_time Request.at is not a text; .* such fields: at$"),
-    ('total("size")', "total()", r"total is called as total\(expression, \*, filter=None\)$"),
+    ('total("size")', "total()", r"total is called as total\(expression, \*, filter=None, of=None\)$"),
     ('total("size")', "count", r"measure 'bytes': the function count is not a measure; call it: count\(\)$"),
     (
         "VIEWS = (page_traffic,)",
