@@ -240,9 +240,9 @@ def test_a_view_over_sources_at_any_cuts_is_the_models(name: str) -> None:
     after = merge(view, [roll_up(view, each) for of_source in folds for each in of_source[1:]])
     assert rows(view, after) == model_rows(name, seed, "speed"), f"{seed=}"
     hard = Counter(
-        case for case_number in range(300) for case in set(model.hard_cases_of_sources(MODELS[name], alone(seed, case_number)))
+        case for case_number in range(1_000) for case in set(model.hard_cases_of_sources(MODELS[name], alone(seed, case_number)))
     )
-    print(f"{name}: {CASES} cases; of 300, {dict(hard)}")  # noqa: T201 - how many hard cases were drawn
+    print(f"{name}: {CASES} cases; of 1 000, {dict(hard)}")  # noqa: T201 - how many hard cases were drawn
     assert {*hard} == {*HARD}, hard
 
 
