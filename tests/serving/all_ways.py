@@ -93,7 +93,7 @@ threes = View(source=hits, keys={"ok": "ok"}, window=count_window(3), measures={
 
 SOURCES = (hits,)
 daily = rollup(hourly, window=calendar("day", zone="Europe/Berlin"))
-halves = rollup(hops, keys={"page": "lower(page)", "fine": "ok"},
+halves = rollup(hops, keys={"page": "lower(page)", "ok": "NOT ok"},
                 window=hopping(timedelta(hours=1), every=timedelta(minutes=30)))
 overall = rollup(daily, keys=(), window=all_time(), measures=("n", "price", "mean", "pages"))
 newest = Table(hits, key={"page": "page"}, gone="ok", fields={"price": "price", "moment": "moment", "ok": "ok"})
@@ -137,7 +137,6 @@ class Question:
         values: dict[str, Sequence[Any]] = {
             "page": (*PAGES, "/never"),
             "ok": (True, False, None),
-            "fine": (True, False, None),
             "price": [Decimal(price) for price in PRICES],
             "size": range(-1, 5),
             "valid_from": [NOON + timedelta(minutes=minute) for minute in range(-30, 150)],
