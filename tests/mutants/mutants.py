@@ -81,6 +81,13 @@ MUTANTS = (
         "test_the_oracle_looks_up_the_same_and_only_read_columns_are_read",
     ),
     Mutant(
+        "lookup-key-unjudged",
+        "an event for which the key of a look-up fails counts as one without a row",
+        "        used += [lookup.key for lookup in self.lookups]",
+        "        used += []",
+        "test_look_ups_at_any_cut_are_nested_loops",
+    ),
+    Mutant(
         "lookup-other-content",
         "another content of a file has the same fingerprint, so nothing is computed again",
         "[each.lookup.table.key, each.lookup.table.rows, each.key.canonical],",
