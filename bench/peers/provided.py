@@ -18,7 +18,10 @@ from tandem.views.errors import TandemError
 HERE: Final = Path(__file__).resolve().parent
 LOCKS: Final = HERE / "locks"
 Group = Literal["kafka-streams", "flink"]
-_PROGRAMS: Final[Mapping[Group, str]] = {"kafka-streams": "KafkaStreamsViews", "flink": "FlinkViews"}
+_PROGRAMS: Final[Mapping[Group, tuple[str, ...]]] = {
+    "kafka-streams": ("KafkaStreamsViews",),
+    "flink": ("FlinkViews", "FlinkStatements"),
+}
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,8 @@ class Provided:
 
 
 def program(group: Group) -> str:
-    """The main class of a Java program."""
-    return _PROGRAMS[group]
+    """The main class of the Java program that keeps the view."""
+    return _PROGRAMS[group][0]
 
 
 def script(name: str) -> str:
@@ -78,12 +81,10 @@ def _environment(folder: Path) -> Environment:
 
 
 def _compile(provided: Provided, group: Group) -> None:
-    """Compile a program by Eclipse's compiler, which runs on a Java runtime without a JDK."""
+    """Compile a group's programs by Eclipse's compiler, which runs on a Java runtime without a JDK."""
     (compiler,) = (provided.folder / "jars" / "compiler").glob("ecj-*.jar")
-    source = HERE / "java" / f"{program(group)}.java"
+    sources = [str(HERE / "java" / f"{name}.java") for name in _PROGRAMS[group]]
     words = ["-17", "-nowarn", "-proc:none", "-cp", provided.class_path(group), "-d", str(provided.folder / "classes" / group)]
-    done = subprocess.run(
-        [provided.java, "-jar", str(compiler), *words, str(source)], check=False, capture_output=True, text=True
-    )
+    done = subprocess.run([provided.java, "-jar", str(compiler), *words, *sources], check=False, capture_output=True, text=True)
     if done.returncode:
-        raise TandemError(f"{source} did not compile: {done.stderr.strip() or done.stdout.strip()}")
+        raise TandemError(f"{', '.join(sources)} did not compile: {done.stderr.strip() or done.stdout.strip()}")

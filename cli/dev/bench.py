@@ -32,6 +32,7 @@ from tandem.bench.serving import report as asked
 from tandem.bench.soak import load as soaking
 from tandem.bench.soak import report as soaked
 from tandem.bench.soak.load import Soak
+from tandem.bench.together import measuring as together
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.exclusive_state import emptied, own_state
 from tandem.cli.command.signals import interrupted
@@ -48,11 +49,12 @@ _MEMORY = "2g"
 def run(
     call: Call,
     what: Annotated[
-        Literal["peers", "sinks", "adopt", "decode", "growth", "scale", "serving", "soak", "start-up"],
+        Literal["peers", "sinks", "together", "adopt", "decode", "growth", "scale", "serving", "soak", "start-up"],
         typer.Argument(
             help="The benchmark. peers: Tandem, Kafka Streams, Flink SQL, Pathway and Structured Streaming on one topic; DuckDB, "
             "Polars, chdb and Spark SQL on its files. sinks: a topic that Tandem, Kafka Streams and Flink SQL keep equal to "
-            "a view. adopt: a table beside a Spark job that copies it. "
+            "a view. together: answers over two topics, look-ups and pairs of events, beside Flink SQL and Structured Streaming. "
+            "adopt: a table beside a Spark job that copies it. "
             "decode: each format, events a second. "
             "growth: recomputes of more events, views and keys. "
             "scale: executors and keys. serving: questions in process and over HTTP, and DuckDB over the same files. "
@@ -105,6 +107,8 @@ def run(
         return _peers(call, minutes, (*FRESH, *BATCH, *ARCHIVE), peers.compare, quick=quick)
     if what == "sinks":
         return _peers(call, minutes, SINKS, peers.compare_sinks, quick=quick)
+    if what == "together":
+        return _together(call, quick=quick)
     if what == "soak":
         return _soak(call, minutes or (1.0 if quick else 5.0))
     if what == "scale":
@@ -224,6 +228,21 @@ def _peers(
     document = compared.document(runs, contestants, {**machine, "quick": quick, "complete": whole})
     shown = Group(*compared.tables(runs, contestants, machine), *compared.problems(runs))
     return Output(document, shown, 0 if complete and document["agree"] else 1)
+
+
+def _together(call: Call, *, quick: bool) -> Output:
+    state, runs = own_state(call.environ, "bench", "together"), list[together.TogetherRun]()
+    provided = provide(call.say, environ=call.environ)
+    with interrupted(), emptied(state, before=lambda: _stop(state)), _broker(call, state) as connection:
+        broker_process = background.running(state / "kafka", broker.NAME)
+        assert broker_process is not None
+        resources = Resources(cores=cores(), memory=_MEMORY)
+        arena = peers.Arena(state, connection, broker_process.pid, resources, provided, call.say, clock.now())
+        for run in together.measure(arena, together.QUICK if quick else together.FULL):
+            runs.append(run)
+            call.say(f"{run.question}, {run.system}: {run.problem or 'measured'}")
+    document = together.document(runs)
+    return Output(document, together.table(runs), 0 if document["right"] else 1)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from tandem.infra import kafka
 
 _GROUP: Final = "flink"
 # Java 17 hides what Flink's serializers look into; these are of Flink's own config.yaml.
-_OPENED = tuple(
+OPENED = tuple(
     f"--add-opens=java.base/{package}=ALL-UNNAMED"
     for package in ("java.lang", "java.net", "java.nio", "java.time", "java.util", "java.util.concurrent", "sun.nio.ch")
 )
@@ -57,7 +57,7 @@ def command(setting: Setting) -> ContestantCommand:
     }
     (setting.folder / "scratch").mkdir(parents=True, exist_ok=True)
     config = setting.private("program.properties", properties(chosen))
-    return ContestantCommand((*jvm(setting, _GROUP, *_OPENED), program(_GROUP), str(config)))
+    return ContestantCommand((*jvm(setting, _GROUP, *OPENED), program(_GROUP), str(config)))
 
 
 FLINK = Contestant(
