@@ -12,11 +12,12 @@ from tandem.infra import clock
 from tandem.ledger.log.positions import Position
 from tandem.views.decode import decode
 from tandem.views.decode.sample_records import as_records
-from tandem.views.kernel.kernel import partial, prepare, present
+from tandem.views.kernel.kernel import partial_of, prepare, present
 from tandem.views.kernel.rows import to_rows
 from tandem.views.measures.count import Count
-from tandem.views.measures.filtered import Filtered
+from tandem.views.measures.filtered import bare
 from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.united_source import all_sources
 from tandem.views.view import View, bind, group_columns
 from tandem.views.windows import WINDOW_COLUMNS
 
@@ -87,7 +88,7 @@ def late_sample(views: Iterable[View], samples: Iterable[SourceSample]) -> LateS
     counting = [(view, measure) for view in views for measure in _counts(view)]
     for sample in islice(samples, _SAMPLES):
         for view, measure in counting:
-            for row in _rows(view, sample) if view.source.name == sample[-1] else ():
+            for row in _rows(view, sample):
                 if row[measure] == 1:
                     return LateSample(sample, view, measure, row)
     return None
@@ -97,13 +98,15 @@ def _counts(view: View) -> Iterator[str]:
     placement = bind(view).placement
     if placement.independent and not placement.in_order and placement.timing.bounded and placement.steps.arrange is None:
         for name in sum_measures(view):
-            measure = view.measures[name]
-            if isinstance(measure.measure if isinstance(measure, Filtered) else measure, Count):
+            if isinstance(bare(view.measures[name]), Count):
                 yield name
 
 
 def _rows(view: View, sample: SourceSample) -> list[dict[str, Any]]:
-    key, value, _, _ = sample
-    records = as_records(view.source, [value], topic_id="demo", offsets=[0], at=clock.now(), keys=[key])
-    prepared = prepare(view.source, decode(view.source, records).events)
-    return to_rows(view, present(view, partial(view, prepared.events, EMPTY, prepared.failed)))
+    key, value, _, name = sample
+    source = all_sources([view.source]).get(name)
+    if source is None:
+        return []
+    records = as_records(source, [value], topic_id="demo", offsets=[0], at=clock.now(), keys=[key])
+    prepared = prepare(source, decode(source, records).events)
+    return to_rows(view, present(view, partial_of(view, prepared.events, EMPTY, prepared.failed, source=source)))

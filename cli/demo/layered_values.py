@@ -7,7 +7,7 @@ from typing import Any, Final
 from tandem.cli.demo.watcher import Look, Watcher
 from tandem.serving.read.provenance import Layer
 from tandem.views.measures.count import Count
-from tandem.views.measures.filtered import Filtered
+from tandem.views.measures.filtered import bare
 from tandem.views.measures.total import Total
 from tandem.views.view import View, bind, group_columns
 from tandem.views.windows import WINDOW_COLUMNS
@@ -66,13 +66,11 @@ def screen_views(views: Mapping[str, View]) -> Sequence[str]:
 
 def sum_measures(view: View) -> list[str]:
     """The measures of which the values of two sets of events add up exactly: counts, and totals of integers and decimals."""
-    names = []
-    for bound in bind(view).measures:
-        measure = view.measures[bound.name]
-        inner = measure.measure if isinstance(measure, Filtered) else measure
-        if isinstance(inner, Count | Total) and bound.aggregate.kind in _EXACT_KINDS:
-            names.append(bound.name)
-    return names
+    return [
+        bound.name
+        for bound in bind(view).measures
+        if isinstance(bare(view.measures[bound.name]), Count | Total) and bound.aggregate.kind in _EXACT_KINDS
+    ]
 
 
 def _adds_up(view: View) -> bool:
@@ -81,7 +79,7 @@ def _adds_up(view: View) -> bool:
 
 
 def _values(watcher: Watcher, name: str) -> Iterator[LayeredValue]:
-    view = watcher.views[name]
+    view = watcher.every_view[name]
     columns = group_columns(view)
     # By key and window alone: other fields of a row are labels, and a layer's rows have labels of their own.
     rows = {layer: {_place(row, columns): row for row in watcher.answer(name, layer).rows()} for layer in _LAYERS}

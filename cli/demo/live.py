@@ -36,7 +36,7 @@ def show(stage: Stage, watcher: Watcher, console: Console, rate: float, *, gener
     base = (clock.now() - _BACK).replace(minute=0, second=0, microsecond=0)
     stage.start("generate", f"--rate={rate}", f"--base={base.isoformat()}")
     activities = _batches(stage, watcher.anything, rate) if runs is None else _scheduled(runs)
-    late, names = _late_event(watcher, generator, base), screen_views(watcher.views)
+    late, names = _late_event(watcher, generator, base), screen_views(watcher.every_view)
     ends: deque[tuple[float, int]] = deque()
     with Live(console=console, auto_refresh=False) as live:
         while True:
@@ -54,7 +54,7 @@ def show(stage: Stage, watcher: Watcher, console: Console, rate: float, *, gener
 
 def _late_event(watcher: Watcher, generator: Generator, base: datetime) -> LateEvent | None:
     samples = generate.samples(generator, _LATE_SEED, None, base - timedelta(days=DAYS), 0.0)
-    late = late_sample(watcher.views.values(), samples)
+    late = late_sample(watcher.every_view.values(), samples)
     return None if late is None else LateEvent(late, watcher, lambda: watcher.append(late.sample))
 
 

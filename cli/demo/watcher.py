@@ -69,7 +69,6 @@ class Watcher:
         self.every_view = {
             name: view for name, view in self.project.every_view.items() if {*names_of(view.source.name)} <= {*self.sources}
         }
-        self.views = {name: view for name, view in self.every_view.items() if name in self.project.views}
 
     def log_end(self) -> Position:
         """The end of the sources' topics."""

@@ -20,18 +20,19 @@ from tandem.cli.log.generate import load as load_generator_anew
 from tandem.cli.log.generate import samples as samples_of
 from tandem.views import oracle
 from tandem.views.decode import decode
-from tandem.views.kernel.kernel import deduplicate, merge, partial, prepare, present
+from tandem.views.kernel.kernel import Partial, deduplicate, merge, partial, partial_of, prepare, present
 from tandem.views.kernel.rows import to_rows
 from tandem.views.project.project import load
-from tandem.views.source.offset_ranges import EMPTY, Ranges
+from tandem.views.source.offset_ranges import EMPTY
 from tandem.views.source.source import RECORDS_SCHEMA, Source
+from tandem.views.united_source import sources_of
 from tandem.views.view import View, approximations
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BASE = datetime(2026, 11, 1, 8, tzinfo=UTC)
 TOPIC, PARTITIONS = "t", 3
 
-pytestmark = pytest.mark.parametrize("name", ["web", "demo", "access_log", "cards", "sensors", "words"])
+pytestmark = pytest.mark.parametrize("name", ["web", "demo", "access_log", "cards", "clicks", "sensors", "words"])
 
 
 def generator(name: str) -> Any:
@@ -68,14 +69,13 @@ def records(samples: list[tuple[bytes | None, bytes]]) -> pa.Table:
     return pa.table(dict(zip(RECORDS_SCHEMA.names, columns, strict=True)), schema=RECORDS_SCHEMA)
 
 
-def answers(source: Source, views: Iterable[View], samples: list[Any]) -> tuple[dict[str, list[dict[str, Any]]], Counter[str]]:
-    """The rows of views of a source for the keys and values of samples, and how many of them were refused, by reason."""
+def folds(source: Source, views: Iterable[View], samples: list[Any]) -> tuple[dict[str, Partial], Counter[str]]:
+    """What views read of a source's samples, given as keys and values, and how many of these were refused, by reason."""
     samples = [(key, value) for key, value, *_ in samples]
     decoded = decode(source, records(samples))
     events = prepare(source, deduplicate(source, decoded.events).events).events
-    ranges = Ranges.of({(TOPIC, partition): (0, len(samples)) for partition in range(PARTITIONS)})
     return (
-        {view.name: to_rows(view, present(view, partial(view, events, ranges))) for view in views if view.source == source},
+        {view.name: partial_of(view, events, EMPTY, source=source) for view in views if source in sources_of(view.source)},
         Counter(decoded.rejects.column("reason").to_pylist()),
     )
 
@@ -105,7 +105,7 @@ def test_malformed_samples_are_few_of_many_kinds_and_all_refused(name: str) -> N
         good = next(value for _, value, facts in samples[of] if facts)
         broken = [brk(good) for brk in breaks[of]]
         assert len({*broken} - {good}) == len(broken), "a break breaks nothing"
-        _, rejects = answers(source, (), [(None, value) for value in broken])
+        _, rejects = folds(source, (), [(None, value) for value in broken])
         assert sum(rejects.values()) == len(broken), of
 
 
@@ -117,18 +117,21 @@ def test_the_expected_answers_equal_the_kernels(name: str, duplicates: float) ->
         for _, _, facts in each:
             if facts is not None:
                 truth.add(facts)
-    answered: dict[str, list[dict[str, Any]]] = {}
+    views = project.every_view
+    folded: dict[str, list[Partial]] = {name: [] for name in views}
     for of, source in project.sources.items():
-        of_source, rejects = answers(source, project.views.values(), samples[of])
+        of_source, rejects = folds(source, views.values(), samples[of])
         assert sum(rejects.values()) == sum(facts is None for _, _, facts in samples[of])
-        answered |= of_source
+        for view, fold in of_source.items():
+            folded[view].append(fold)
     manifest = truth.manifest()
-    assert set(manifest) == set(project.views), "every view has a truth"
+    assert set(manifest) == set(views), "every view has a truth"
     for view, rows in manifest.items():
-        left_out = {"window_state", *approximations(project.views[view])}
-        exact = project.views[view].measures.keys() - left_out
+        left_out = {"window_state", *approximations(views[view])}
+        exact = views[view].measures.keys() - left_out
         assert rows, view
-        shown = [{k: v for k, v in row.items() if k not in left_out} for row in answered[view]]
+        answered = to_rows(views[view], present(views[view], merge(views[view], folded[view])))
+        shown = [{k: v for k, v in row.items() if k not in left_out} for row in answered]
         assert keyed(shown, exact) == keyed(rows, exact), view
 
 

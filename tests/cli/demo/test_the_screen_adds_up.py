@@ -86,7 +86,7 @@ def seen(scene: Scene | None, notes: Sequence[str] = ()) -> list[str]:
 
 
 def scene_of(watcher: Watcher) -> Scene:
-    scene = observe(watcher, screen_views(watcher.views))
+    scene = observe(watcher, screen_views(watcher.every_view))
     assert scene is not None
     return scene
 
@@ -132,7 +132,7 @@ def test_the_demos_own_screen_has_sums_of_three_formats(
     base = datetime(2026, 11, 1, 8, tzinfo=UTC)
     samples = generate.samples(generator, 1, None, base, 0.02)
     watcher = Watcher(settings, layers[0].project, generator.sources)
-    late = late_sample(watcher.views.values(), generate.samples(generator, 2, None, base - timedelta(days=DAYS), 0.0))
+    late = late_sample(watcher.every_view.values(), generate.samples(generator, 2, None, base - timedelta(days=DAYS), 0.0))
     assert late is not None
 
     def send(sample: SourceSample, partition: int = 0) -> Position:
@@ -177,7 +177,7 @@ def test_what_is_no_sum_is_below_and_has_no_sign(shop: Shop) -> None:
     shop.topic.append(some(range(50, 80)))
     shop.drain()
     lines = seen(scene_of(watched(shop)))
-    assert [measure for _, measure in sums(lines)] == ["n", "sum", "odd"]
+    assert [measure for _, measure in sums(lines)] == ["n", "sum", "odd", "n"], "those of the rollup, too"
     at = lines.index("not sums: the states of both layers are merged")
     assert lines[at + 1].split() == ["totals", "mean", "24.50", "64.50", "39.50"]
     assert lines[at + 2].split() == [
@@ -201,7 +201,7 @@ def test_a_late_event_and_its_duplicate_are_shown_being_counted_once(shop: Shop)
     shop.start()
     watcher = watched(shop)
     value = sale(7, seconds=-3 * 86_400, shop="b", amount=5)
-    late = late_sample(watcher.views.values(), [(None, b"not a sale", None, "sales"), (None, value, {}, "sales")])
+    late = late_sample(watcher.every_view.values(), [(None, b"not a sale", None, "sales"), (None, value, {}, "sales")])
     assert late is not None
     assert (late.view.name, late.measure, late.row["shop"]) == ("per_minute", "n", "b")
 
@@ -236,5 +236,12 @@ def test_a_late_event_and_its_duplicate_are_shown_being_counted_once(shop: Shop)
 
 def test_the_screen_is_about_totals_or_else_about_one_view_whose_rows_add_up() -> None:
     """Sessions and windows in the order of the log merge across the layers, so their rows are no sums."""
-    chosen = {name: screen_views(load(ROOT / "examples" / name).views) for name in ("web", "cards", "sensors", "words")}
-    assert chosen == {"web": ["totals"], "cards": ["merchant_hours"], "sensors": ["climate"], "words": ["totals"]}
+    examples = ("web", "cards", "clicks", "sensors", "words")
+    chosen = {name: screen_views(load(ROOT / "examples" / name).every_view) for name in examples}
+    assert chosen == {
+        "web": ["totals"],
+        "cards": ["merchant_hours"],
+        "clicks": ["overall"],
+        "sensors": ["climate"],
+        "words": ["totals"],
+    }
