@@ -1,8 +1,9 @@
-"""The names of a view's columns differ, whatever the case of their letters."""
+"""The names of a view's columns: they differ, whatever the case of their letters."""
 
 from collections.abc import Iterable
 
 from tandem.views.errors import DefinitionError
+from tandem.views.measures.measure import State
 
 
 def check_columns(place: str, reserved: Iterable[str], columns: list[str]) -> None:
@@ -15,3 +16,8 @@ def check_columns(place: str, reserved: Iterable[str], columns: list[str]) -> No
                 f"{place}: the name {column!r} is already used{spelt}; keys, measures and their states need different names"
             )
         seen[column.casefold()] = column
+
+
+def state_columns(measure: str, states: tuple[State, ...]) -> tuple[str, ...]:
+    """The names of the columns of a measure's states: its own, or that with the suffix of each of several."""
+    return (measure,) if len(states) == 1 else tuple(f"{measure}__{state.suffix}" for state in states)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from tandem.views.column_names import check_columns
+from tandem.views.column_names import check_columns, state_columns
 from tandem.views.definition_text import literal
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.lookup import BoundLookup, Lookup, expression_inputs, reading_events
@@ -247,7 +247,7 @@ def _binding(view: View) -> BoundView:
                 aggregate = told(aggregate, f"{place}, {part}")
         except DefinitionError as error:
             raise DefinitionError(f"{place}, {part}: {', '.join(map(repr, written))} {error}") from error
-        measures[name] = BoundMeasure(name, aggregate, inputs, _state_columns(name, aggregate.states))
+        measures[name] = BoundMeasure(name, aggregate, inputs, state_columns(name, aggregate.states))
     add_derived_measures(view, measures, place)
     check_columns(place, names_of_columns(placement), [*view.keys, *columns_of(measures.values())])
     return BoundView(keys, where, tuple(measures[name] for name in view.measures), placement, looked_at, lookups=lookups)
@@ -345,10 +345,6 @@ def shared_columns(view: View) -> list[str]:
 def _schema(view: View, window: Sequence[pa.Field], states: list[tuple[str, pa.DataType]]) -> pa.Schema:
     keys = [pa.field(name, key.type.arrow) for name, key in bind(view).keys]
     return pa.schema([*keys, *window, *(pa.field(name, type_) for name, type_ in states)])
-
-
-def _state_columns(name: str, states: tuple[State, ...]) -> tuple[str, ...]:
-    return (name,) if len(states) == 1 else tuple(f"{name}__{state.suffix}" for state in states)
 
 
 def _check_shape(view: View, place: str) -> None:

@@ -23,14 +23,14 @@ from tandem.views.measures.distinct_values import CollectSet, CountDistinct
 from tandem.views.measures.extremes import Extreme
 from tandem.views.measures.filtered import Filtered
 from tandem.views.measures.first_last import NewestVersion, One, Several
-from tandem.views.measures.funnel import Funnel
 from tandem.views.measures.histogram import Histogram
-from tandem.views.measures.matches import Matches
 from tandem.views.measures.mean import Mean
 from tandem.views.measures.moments import Moment
-from tandem.views.measures.navigation import Away, MatchRow, Navigated, Referred, expressions_of
-from tandem.views.measures.pairs import EventPairs
 from tandem.views.measures.sample import Sample
+from tandem.views.measures.sequences.funnel import Funnel
+from tandem.views.measures.sequences.matches import Matches
+from tandem.views.measures.sequences.navigation import Away, MatchRow, Navigated, Referred, expressions_of
+from tandem.views.measures.sequences.pairs import EventPairs
 from tandem.views.measures.theta_sketch import ThetaSketch
 from tandem.views.measures.total import Total
 from tandem.views.oracle import estimates, numbers

@@ -5,8 +5,8 @@ pattern is kept.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tandem.views.measures.navigation import Away, MatchRow
-from tandem.views.measures.row_pattern import Alternatives, Item, Repeat, Sequel, Symbol, row_pattern
+from tandem.views.measures.sequences.navigation import Away, MatchRow
+from tandem.views.measures.sequences.row_pattern import Alternatives, Item, Repeat, Sequel, Symbol, row_pattern
 
 Rest = tuple[Item, ...]
 Row = Mapping[Any, Any]

@@ -9,7 +9,7 @@ from typing import Any, Final
 from tandem.views.errors import DefinitionError
 from tandem.views.measures import registry
 from tandem.views.measures.measure import Measure
-from tandem.views.measures.row_pattern import PatternError
+from tandem.views.measures.sequences.row_pattern import PatternError
 from tandem.views.sql_definitions.literals import constant
 from tandem.views.sql_definitions.statements import Fragment, in_quotes, is_name
 

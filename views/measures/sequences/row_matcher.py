@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tandem.views.measures.row_pattern import Alternatives, Item, Repeat, Sequel, Symbol, row_pattern
+from tandem.views.measures.sequences.row_pattern import Alternatives, Item, Repeat, Sequel, Symbol, row_pattern
 
 Integers = npt.NDArray[np.int64]
 Places = tuple[int, ...]

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from tandem.views.measures.row_matcher import END, Automaton, Places
+from tandem.views.measures.sequences.row_matcher import END, Automaton, Places
 
 Integers = npt.NDArray[np.int64]
 

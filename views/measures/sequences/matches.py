@@ -17,7 +17,8 @@ from tandem.views.arrow import arrays
 from tandem.views.definition_text import call
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.measures.filtered import filtered
-from tandem.views.measures.match_references import (
+from tandem.views.measures.measure import Aggregate, Facts, Measure
+from tandem.views.measures.sequences.match_references import (
     PairConditions,
     Tracked,
     count_dependent,
@@ -25,10 +26,9 @@ from tandem.views.measures.match_references import (
     pieces,
     starts_of,
 )
-from tandem.views.measures.measure import Aggregate, Facts, Measure
-from tandem.views.measures.navigation import Navigated, Referred, expressions_of, navigation_of
-from tandem.views.measures.row_matcher import Automaton, automaton, first_rows
-from tandem.views.measures.row_pattern import row_pattern, symbols_of
+from tandem.views.measures.sequences.navigation import Navigated, Referred, expressions_of, navigation_of
+from tandem.views.measures.sequences.row_matcher import Automaton, automaton, first_rows
+from tandem.views.measures.sequences.row_pattern import row_pattern, symbols_of
 from tandem.views.measures.states.distinct_set import check_limit
 from tandem.views.measures.states.event_set import PLACE, PLACE_INPUTS, EventSequences, Integers, event_sequences, event_set
 from tandem.views.source.source import Source
