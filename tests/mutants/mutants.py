@@ -328,8 +328,8 @@ MUTANTS = (
     Mutant(
         "rollup-elsewhere",
         "a rollup counts hot commits that lack the states of its root, so it stands beyond the root",
-        "        live, tail = self.publication.views.get(root(view).name), self.tails.get(view.source.name)",
-        "        live, tail = self.publication.views.get(view.name), self.tails.get(view.source.name)",
+        "        first = root(view)\n        if first.name not in self._own:",
+        "        first = view\n        if first.name not in self._own:",
         "test_after_every_step_answers_are_those_of_the_log_at_their_position",
     ),
     Mutant(

@@ -14,7 +14,6 @@ from tandem.serving.connection import Connection
 from tandem.serving.memory.cached_view import Recent
 from tandem.serving.memory.store import Store
 from tandem.serving.read.row_filter import RowsWanted
-from tests.serving import world as worlds
 from tests.serving.world import World
 
 PAGE = (ROOT / "docs" / "outputs.md").read_text("utf-8")
@@ -77,29 +76,28 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The example, a commit for each score, as each reader of the page follows it; and the answers at its end."""
     readers: dict[str, Any] = {}
     exec(block("readers"), readers)  # the page's own text
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worlds, "SOURCE", "scores")
-        made, seconds = World(tmp_path_factory.mktemp("scores"), definitions=block("definitions")), [0.0]
-        store = Store(made.tables, 1, recent=Recent(clock=lambda: seconds[0]))
-        panes = {name: Panes(store, readers[name]) for name in ("each_score", "every", "final")}
-        for start in WINDOWS:
-            where = readers["first"].replace("12:00:00", f"{start}:00")
-            panes[f"delay {start}"] = Panes(store, {**readers["delay"], "where": where})
-        panes["delay of all"] = Panes(store, {name: value for name, value in readers["delay"].items() if name != "where"})
-        for score, at, appended in SCORES:
-            _append(made, "X", score, at, appended)
-            store.refresh()
-            for reader in panes.values():
-                reader.look(appended)
-        at_the_end = {name: Connection(store).view(name).scan().rows() for name in ("everything", "sums")}
-        for passed in range(121):
-            seconds[0] = passed
-            for reader in panes.values():
-                reader.look(SCORES[-1][2] + timedelta(seconds=passed))
-        _append(made, "Y", 0, time("12:08:30"), time("12:11:30"))
+    made, seconds = World(tmp_path_factory.mktemp("scores"), definitions=block("definitions"), source="scores"), [0.0]
+    store = Store(made.tables, 1, recent=Recent(clock=lambda: seconds[0]))
+    panes = {name: Panes(store, readers[name]) for name in ("each_score", "every", "final")}
+    for start in WINDOWS:
+        where = readers["first"].replace("12:00:00", f"{start}:00")
+        panes[f"delay {start}"] = Panes(store, {**readers["delay"], "where": where})
+    panes["delay of all"] = Panes(store, {name: value for name, value in readers["delay"].items() if name != "where"})
+    for score, at, appended in SCORES:
+        _append(made, "X", score, at, appended)
         store.refresh()
         for reader in panes.values():
-            reader.look(time("12:11:30"))
+            reader.look(appended)
+    at_the_end = {name: Connection(store).view(name).scan().rows() for name in ("everything", "sums")}
+    for passed in range(121):
+        seconds[0] = passed
+        for reader in panes.values():
+            reader.look(SCORES[-1][2] + timedelta(seconds=passed))
+    _append(made, "Y", 0, time("12:08:30"), time("12:11:30"))
+    store.refresh()
+    for reader in panes.values():
+        reader.look(time("12:11:30"))
+
     return {**panes, **at_the_end}
 
 
