@@ -335,8 +335,8 @@ MUTANTS = (
     Mutant(
         "rollup-of-a-part",
         "a window of a rollup stays after some of its slices have left, and counts the others alone",
-        "        parts = (*live.log_parts, replace(parts[-1], windows=(start, first_at(end))))",
-        "        parts = (*live.log_parts, replace(parts[-1], windows=(start, end)))",
+        "        parts_ = (*live.log_parts, replace(parts_[-1], windows=(start, first_at(end))))",
+        "        parts_ = (*live.log_parts, replace(parts_[-1], windows=(start, end)))",
         "test_a_window_leaves_with_the_first_of_its_slices",
     ),
     Mutant(
@@ -1395,7 +1395,7 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     Mutant(
         "sink-late-by-a-publication",
         "a target that lacks the rows of a publication is reported as the view",
-        "    if (token.release, token.version) != (snapshot.publication.release, live.version):",
+        "    if (token.release, token.version) != (snapshot.publication.release, pair_numbers([live.version for live in of])):",
         "    if token.release != snapshot.publication.release:",
         "test_a_publication_that_the_target_lacks_is_a_lag_in_seconds",
     ),
