@@ -76,7 +76,7 @@ class Engine:
 
 @contextmanager
 def logging_server() -> Iterator[PostgresServer]:
-    """A server whose log says what Debezium captures."""
+    """A server whose log Debezium captures."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -122,7 +122,7 @@ def table_of(taken: Sequence[Any], topic: kafka.Topic) -> pa.Table:
 
 
 def reach(folder: Path, address: kafka.Address) -> None:
-    """Have the next start of the engine in this folder send to this broker; one that waits for another ends soon."""
+    """Have the next start of the engine in this folder send to this broker; an engine that waits for another broker ends soon."""
     limits = {"acks": "all", "delivery.timeout.ms": "6000", "request.timeout.ms": "3000", "max.block.ms": "6000"}
     (folder / "kafka.properties").write_text(_properties({**kafka.java_options(address), **limits}))
 

@@ -173,7 +173,7 @@ MUTANTS = (
     ),
     Mutant(
         "sources-of-one-topic",
-        "of two sources of one topic, the position is that of the one that is ahead",
+        "of two sources of one topic, the position is that of the source further ahead",
         "            least[place] = min([offset, *behind])",
         "            least[place] = max([offset, *behind])",
         "test_after_every_step_all_answers_are_the_models",
@@ -292,7 +292,7 @@ MUTANTS = (
     ),
     Mutant(
         "rows-of-the-match-before",
-        "LAST(a.x) reads the row before the one that is taken now, where it is of a itself",
+        "LAST(a.x) in the definition of a reads the row of a before the row that is tried",
         "            return after if pairs.met(row, after[reads[bit]], bit) else None\n",
         "            return after if pairs.met(row, rows[reads[bit]], bit) else None\n",
         "test_matches_at_any_cut_are_those_of_regular_expressions",

@@ -198,8 +198,7 @@ class Row:
 def answer(model: Model, *chains: Chain, layer: Layer = "merged") -> dict[Group, Row]:
     """The rows of a model at the end of each of its sources; of the layer `batch` at their cuts, of `speed` from there on.
 
-    A window of several sources is as far as the one that is furthest behind, and waits for late events as long as the one that
-    waits longest.
+    Of several sources the least watermark labels a window, which waits for late events by the longest lateness.
     """
     parts = [chain.counted() for chain in chains]
     batches = {"batch": [part[:1] for part in parts], "merged": parts, "speed": [part[1:] for part in parts]}[layer]

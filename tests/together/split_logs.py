@@ -5,11 +5,12 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-from tandem.views.kernel.kernel import Partial, deduplicate, partial
+from tandem.views.kernel.kernel import Partial, deduplicate, merge, partial, present, roll
 from tandem.views.source.offset_ranges import Ranges
-from tandem.views.view import View
+from tandem.views.view import View, group_columns
 from tests.samples import GENERATIONS, table
-from tests.together.model import Chain, Place
+from tests.together import model
+from tests.together.model import Chain, Model, Place
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -41,3 +42,31 @@ def split_partials(view: View, chain: Chain) -> list[Partial]:
         bounds = {place: (start.get(place, 0), offset) for place, offset in end.items()}
         partials.append(partial(view, events, Ranges.of(bounds)))
     return partials
+
+
+def answers(view: View, states: Partial) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """The measures of each row of an answer, by key and window."""
+    rows = present(view, states).to_pylist()
+    return {tuple(row[name] for name in group_columns(view)): {name: row[name] for name in view.measures} for row in rows}
+
+
+def states_of(view: View, states: Partial) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """The states by key and window."""
+    return {tuple(row[name] for name in group_columns(view)): row for row in states.states.to_pylist()}
+
+
+def rows_of_model(of: Model, chain: Chain, layer: model.Layer = "merged") -> dict[tuple[Any, ...], dict[str, Any]]:
+    """The same of the model."""
+    return {(*key, *window): dict(row.values) for (key, window), row in model.answer(of, chain, layer=layer).items()}
+
+
+def check_at_any_cut(view: View, folds: Sequence[Partial], of: Model, chain: Chain, drawn: str) -> None:
+    """Batch below the cut, and batch merged with micro-batches, have the rows of the model; in any grouping, equal states.
+
+    `folds` are the view's partials of each part of the chain, or those of a rollup's root.
+    """
+    rolled = [Partial(roll(view, fold.states), fold.ranges, fold.rejected) for fold in folds]
+    incremental, at_once = merge(view, [merge(view, rolled[:2]), rolled[2]]), merge(view, [rolled[2], rolled[0], rolled[1]])
+    assert answers(view, incremental) == rows_of_model(of, chain), drawn
+    assert answers(view, rolled[0]) == rows_of_model(of, chain, "batch"), drawn
+    assert states_of(view, incremental) == states_of(view, at_once), drawn

@@ -15,14 +15,13 @@ import pytest
 from hypothesis import settings
 
 from tandem import Event, Source, View, all_time, matches, rollup, tumbling
-from tandem.views.kernel.kernel import Partial, merge, partial, present, roll
+from tandem.views.kernel.kernel import Partial, merge, partial
 from tandem.views.source.offset_ranges import Ranges
-from tandem.views.view import group_columns
 from tests.samples import GENERATIONS, LONGER, table
 from tests.together import model
 from tests.together.model import Chain, Model, RollupModel, ViewModel
 from tests.together.sequences import Path, chain, many, matches_by_trying, matches_of, symbol
-from tests.together.split_logs import split_chain, split_partials
+from tests.together.split_logs import check_at_any_cut, split_chain, split_partials, states_of
 
 CASES = 10_000 if LONGER else 1_000
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -158,20 +157,6 @@ def partials(seed: int) -> list[Partial]:
     return split_partials(HOURLY, chain_of(seed))
 
 
-def answers(view: View, states: Partial) -> dict[tuple[Any, ...], dict[str, Any]]:
-    rows = present(view, states).to_pylist()
-    return {tuple(row[name] for name in group_columns(view)): {name: row[name] for name in view.measures} for row in rows}
-
-
-def states_of(view: View, states: Partial) -> dict[tuple[Any, ...], dict[str, Any]]:
-    return {tuple(row[name] for name in group_columns(view)): row for row in states.states.to_pylist()}
-
-
-def rows_of_model(name: str, chain: Chain, layer: model.Layer = "merged") -> dict[tuple[Any, ...], dict[str, Any]]:
-    rows = model.answer(MODELS[name], chain, layer=layer)
-    return {(*key, *window): dict(row.values) for (key, window), row in rows.items()}
-
-
 def hard_cases(acts: Sequence[Sequence[Mapping[str, Any]]]) -> Iterator[str]:
     """Which hard cases the payments of one window are: those below the cut, then those of each micro-batch."""
     below, after = list(acts[0]), [act for batch in acts[1:] for act in batch]
@@ -213,12 +198,7 @@ HARD = {
 def test_matches_at_any_cut_are_those_of_regular_expressions(name: str) -> None:
     """Batch at the end, batch below the cut, and batch merged with micro-batches have the rows of the model."""
     seed = 7 if settings().derandomize else Random().getrandbits(32)
-    chain, folds, view = chain_of(seed), partials(seed), {"hourly": HOURLY, "ever": EVER}[name]
-    rolled = folds if view is HOURLY else [Partial(roll(view, fold.states), fold.ranges, fold.rejected) for fold in folds]
-    incremental, at_once = merge(view, [merge(view, rolled[:2]), rolled[2]]), merge(view, [rolled[2], rolled[0], rolled[1]])
-    assert answers(view, incremental) == rows_of_model(name, chain), f"{seed=}"
-    assert answers(view, rolled[0]) == rows_of_model(name, chain, "batch"), f"{seed=}"
-    assert states_of(view, incremental) == states_of(view, at_once), f"{seed=}"
+    check_at_any_cut({"hourly": HOURLY, "ever": EVER}[name], partials(seed), MODELS[name], chain_of(seed), f"{seed=}")
 
 
 def test_states_of_rows_in_one_fold_and_in_merged_folds_are_equal() -> None:

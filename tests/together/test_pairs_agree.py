@@ -13,12 +13,12 @@ import pytest
 from hypothesis import settings
 
 from tandem import View, all_time, pairs, rollup, tumbling
-from tandem.views.kernel.kernel import Partial, merge, roll
+from tandem.views.kernel.kernel import Partial
 from tests.together import model
-from tests.together.model import Chain, Model, RollupModel, ViewModel
+from tests.together.model import Model, RollupModel, ViewModel
 from tests.together.sequences import Condition, pairs_of
-from tests.together.split_logs import split_partials
-from tests.together.test_funnels_agree import ACTS, CASES, HOUR, KINDS, MINUTE, answers, chain_of, in_order, states_of
+from tests.together.split_logs import check_at_any_cut, split_partials
+from tests.together.test_funnels_agree import ACTS, CASES, HOUR, KINDS, MINUTE, chain_of, in_order
 
 SEEN, CLICK, BUY = KINDS
 HOURLY = View(
@@ -59,21 +59,11 @@ def partials(seed: int) -> list[Partial]:
     return split_partials(HOURLY, chain_of(seed))
 
 
-def rows_of_model(name: str, chain: Chain, layer: model.Layer = "merged") -> dict[tuple[Any, ...], dict[str, Any]]:
-    rows = model.answer(MODELS[name], chain, layer=layer)
-    return {(*key, *window): dict(row.values) for (key, window), row in rows.items()}
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_pairs_at_any_cut_are_those_of_nested_loops(name: str) -> None:
     """Batch at the end, batch below the cut, and batch merged with micro-batches have the rows of the model."""
     seed = 7 if settings().derandomize else Random().getrandbits(32)
-    chain, folds, view = chain_of(seed), partials(seed), {"hourly": HOURLY, "ever": EVER}[name]
-    rolled = folds if view is HOURLY else [Partial(roll(view, fold.states), fold.ranges, fold.rejected) for fold in folds]
-    incremental, at_once = merge(view, [merge(view, rolled[:2]), rolled[2]]), merge(view, [rolled[2], rolled[0], rolled[1]])
-    assert answers(view, incremental) == rows_of_model(name, chain), f"{seed=}"
-    assert answers(view, rolled[0]) == rows_of_model(name, chain, "batch"), f"{seed=}"
-    assert states_of(view, incremental) == states_of(view, at_once), f"{seed=}"
+    check_at_any_cut({"hourly": HOURLY, "ever": EVER}[name], partials(seed), MODELS[name], chain_of(seed), f"{seed=}")
 
 
 def hard_cases(acts: Sequence[Sequence[Mapping[str, Any]]]) -> Iterator[str]:
