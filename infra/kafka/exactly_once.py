@@ -10,6 +10,7 @@ import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from threading import Thread
 from typing import Final, NoReturn, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition, murmur2
@@ -134,7 +135,7 @@ class ExactlyOnceAppender:
                 offsets = [
                     TopicPartition(self._topic.name, n, end, metadata[n]) for n, end in self._ends.items() if n < len(metadata)
                 ]
-                self._producer.send_offsets_to_transaction(offsets, self._group.consumer_group_metadata(), _DELIVERY_S)
+                self._send_offsets(offsets)
             self._commit()
         except KafkaException as error:
             with contextlib.suppress(KafkaException):
@@ -168,6 +169,26 @@ class ExactlyOnceAppender:
             else:
                 break
         self._producer.poll(0)
+
+    def _send_offsets(self, offsets: Sequence[TopicPartition]) -> None:
+        """Send them in a thread: librdkafka ignores its timeout while the coordinator is gone (its issues 5456 and 5511)."""
+        seconds, errors = self._address.timeout_s, list[KafkaException | None]()
+
+        def send() -> None:
+            try:
+                self._producer.send_offsets_to_transaction(offsets, self._group.consumer_group_metadata(), seconds)
+            except KafkaException as error:
+                errors.append(error)
+            else:
+                errors.append(None)
+
+        thread = Thread(target=send, daemon=True)
+        thread.start()
+        thread.join(seconds + _ABORT_S)
+        if not errors:
+            self._raise(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - its name
+        if errors[0] is not None:
+            raise errors[0]
 
     def _commit(self) -> None:
         deadline = time.monotonic() + _DELIVERY_S

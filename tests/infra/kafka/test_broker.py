@@ -51,6 +51,28 @@ def test_a_restart_keeps_topics_data_and_address(tmp_path: Path, monkeypatch: py
         stop(settings)
 
 
+@pytest.mark.slow
+def test_a_transaction_fails_in_time_where_the_broker_stops(tmp_path: Path) -> None:
+    """The next appender ends it, once a broker runs."""
+    settings = Settings(state=str(tmp_path), kafka=KafkaSettings(memory="256m", timeout_s=5))
+    try:
+        start(settings)
+        address = embedded.address(settings)
+        topic = kafka.create(kafka.connect(address), ["out"], settings)["out"]
+        first = kafka.ExactlyOnceAppender(address, topic, "out", {})
+        first.append([kafka.Record(0, None, b"one")], "one")
+        stop(settings)
+        with pytest.raises(kafka.NoBroker, match="did not complete a transaction of topic 'out'"):
+            first.append([], "two")
+        start(settings)
+        with kafka.ExactlyOnceAppender(address, topic, "out", {}) as second:
+            assert (stored := second.newest()) is not None
+            assert stored.text == "one"
+            second.append([kafka.Record(0, None, b"two")], "two")
+    finally:
+        stop(settings)
+
+
 def test_a_port_in_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
         port = other.getsockname()[1]
