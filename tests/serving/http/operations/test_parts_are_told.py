@@ -144,10 +144,11 @@ def test_a_server_with_only_the_tables_decides_by_the_log(broker: kafka.BrokerCo
 def test_unreadable_states_are_never_reported_as_healthy(world: World) -> None:
     served = Served(world)
     run = world.state / "run"
-    with served.asker() as asker, beating(world.state):
+    with served.asker() as asker, beating(world.state) as heart:
         until(asker, "speed=running")
-        run.rename(run.with_name("aside"))
-        run.symlink_to("run")  # whatever is opened there fails
+        with heart._lock:  # a beat would create the folder again
+            run.rename(run.with_name("aside"))
+            run.symlink_to("run")  # whatever is opened there fails
         deadline = time.monotonic() + 60
         while not any("cannot be read" in str(line.get("event")) for line in served.lines):
             assert time.monotonic() < deadline
@@ -157,8 +158,9 @@ def test_unreadable_states_are_never_reported_as_healthy(world: World) -> None:
         assert answer.headers[HEADER].startswith("broker=stuck;since=")
         assert "speed=stuck;since=" in answer.headers[HEADER]
         assert asker.get("/readyz").status_code == 503
-        run.unlink()
-        run.with_name("aside").rename(run)
+        with heart._lock:
+            run.unlink()
+            run.with_name("aside").rename(run)
         until(asker, "speed=running")
         assert asker.get("/readyz").status_code == 200
 
