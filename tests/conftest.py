@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 from tandem.infra.folders import child_environment
 
@@ -35,10 +36,18 @@ _COMPUTING = ("tests/agreement/", "tests/laws/", "tests/simulation/", "tests/mut
 
 
 class Spread(LoadFileScheduling):
-    """Which tests one worker runs in a row: those of a file, but for long ones that share nothing with their neighbours."""
+    """Which tests one worker runs in a row: those of a file, but for long ones that share nothing with their neighbours.
+
+    Of three workers and more, the last begins with the last tests, which only compute, while the others wait for Java.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         return nodeid if nodeid.startswith(_COMPUTING) else super()._split_scope(nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if node.gateway.id == f"gw{self.numnodes - 1}" and self.numnodes > 2:
+            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
+        super()._assign_work_unit(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Spread | None:

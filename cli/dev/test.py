@@ -21,8 +21,8 @@ from tandem.views.errors import TandemError
 _SLOW = "not slow"
 # A file's tests stay together, so that they share a session; tests/conftest.py begins with the longest.
 _SPREAD = ("--dist", "loadfile", "--no-loadscope-reorder")
-_PROCESSES = range(2, 5)
-"""How many processes test. Most of the time goes by waiting for Java to start: with four, two cores have work meanwhile."""
+_PROCESSES = range(2, 6)
+"""How many processes test. Four that mostly wait for Java, and a fifth that computes, keep two cores busy."""
 _MEMORY = 4 * 2**30
 """Bytes for a process of tests: Spark's JVM, a broker, and a project that is started beside them."""
 _SLOWEST = ("--durations", "20", "--durations-min", "1")
@@ -107,11 +107,15 @@ def run(
     }
     tests = {name: ["-m", "pytest", *_SPREAD, *_SLOWEST, *selection, *further] for name, selection in parts.items()}
     steps = tests if chosen else {**whole, **tests}
+    # In a new checkout each process would compile all tests for itself.
+    first = None if chosen or (folders.ROOT / "tests" / "__pycache__").exists() else _collect(environ)
     codes = {}
     seconds = {}
     for name, command in steps.items():
         call.say(f"tandem test: {name}")
         began = time.monotonic()
+        if name in parts and first is not None:
+            first.wait()
         # With --json stdout holds the document alone.
         done = subprocess.run(  # noqa: S603 - our own tools
             [sys.executable, *command], cwd=folders.ROOT, env=environ, check=False, stdout=sys.stderr if call.json else None
@@ -123,6 +127,11 @@ def run(
     for name in failed:
         call.say(f"tandem test: {name} failed")
     return Output({"failed": failed, "seconds": seconds}, code=1 if failed else 0)
+
+
+def _collect(environ: dict[str, str]) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q"]
+    return subprocess.Popen(command, cwd=folders.ROOT, env=environ, stdout=subprocess.DEVNULL)  # noqa: S603 - our own tools
 
 
 def processes(memory: int) -> int:

@@ -24,7 +24,7 @@ def test_what_only_sets_pytest_does_not_select(words: str) -> None:
     assert not command.select(words.split())
 
 
-@pytest.mark.parametrize(("gib", "count"), [(2, 2), (8, 2), (15, 3), (16, 4), (256, 4)])
+@pytest.mark.parametrize(("gib", "count"), [(2, 2), (8, 2), (15, 3), (16, 4), (256, 5)])
 def test_as_many_processes_test_as_have_memory(gib: int, count: int) -> None:
     assert command.processes(gib * 2**30) == count
 
