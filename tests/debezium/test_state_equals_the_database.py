@@ -1,5 +1,6 @@
 """A real PostgreSQL, Debezium's embedded engine and a real broker: what the topic says is what the database has."""
 
+import os
 import random
 import sys
 import threading
@@ -9,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Annotated, Any, Final, get_args
 
@@ -31,7 +33,11 @@ from tests.debezium.engine import Engine, capturing, comes, logging_server, reac
 from tests.postgres_server import PostgresServer
 from tests.stack import consumed, environ
 
-STATEMENTS: Final = 20_000
+STATEMENTS: Final = int(os.environ.get("TANDEM_STATEMENTS", "20000"))
+PER_KILL: Final = 3_000
+"""Statements between two kills, about."""
+PATIENCE: Final = max(120, STATEMENTS // 100)
+"""Seconds until the topic has all changes, at most."""
 WRITERS: Final = 4
 KEYS: Final = 300
 KILLS: Final = ("engine", "database", "broker", "engine", "broker", "database", "engine")
@@ -198,7 +204,7 @@ def test_rows_of_the_topic_are_the_rows_of_the_database(server: PostgresServer, 
             expected = {row[0]: row[1:] for row in connection.execute("SELECT * FROM stock").fetchall()}
             changes = dict(connection.execute("SELECT op, count(*) FROM changes GROUP BY op").fetchall())
         broker = kafka.connect(embedded.address(own_broker.settings))
-        assert comes(lambda: any((record.key or b"").endswith((b":-1}", b":-1}}")) for record in consumed(broker, topic)), 120)
+        assert comes(lambda: any((record.key or b"").endswith((b":-1}", b":-1}}")) for record in consumed(broker, topic)), PATIENCE)
         taken = consumed(broker, topic)
     result = decode(STOCK, table_of(taken, topic))
     assert result.rejects.num_rows == 0, result.rejects.slice(0, 3).to_pylist()
@@ -224,8 +230,9 @@ def write_and_kill(server: PostgresServer, broker: OwnBroker, engine: Engine) ->
     threads = [threading.Thread(target=writers.write, args=(seed,), daemon=True) for seed in range(WRITERS)]
     for thread in threads:
         thread.start()
-    share = STATEMENTS // len(KILLS)
-    for number, part in enumerate(KILLS):
+    kills = list(islice(cycle(KILLS), max(len(KILLS), STATEMENTS // PER_KILL)))
+    share = STATEMENTS // len(kills)
+    for number, part in enumerate(kills):
         writers.allow((number + 1) * share)
         writers.wait(number * share + share // 2)
         if part == "engine":
