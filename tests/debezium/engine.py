@@ -133,15 +133,19 @@ def _properties(options: Mapping[str, str]) -> str:
 
 @contextmanager
 def capturing(
-    server: PostgresServer, address: kafka.Address, topic: str, folder: Path, options: Mapping[str, str]
+    server: PostgresServer, address: kafka.Address, topic: str, folder: Path, options: Mapping[str, str], *, schemas: str = ""
 ) -> Iterator[Engine]:
-    """Capture tables of a server, with options of Debezium, until the end of the block."""
+    """Capture tables of a server, with options of Debezium, until the end of the block.
+
+    Changes are in JSON; in Avro with a file's name for `schemas`: each line is one, its number the id.
+    """
     names = {"offset.storage.file.filename": str(folder / "offsets"), "database.port": str(server.port)}
     engine_properties = {**OPTIONS, **names, **options}
     (folder / "engine.properties").write_text(_properties(engine_properties))
     reach(folder, address)
     java = java_home.find(environ()).command
     files = [str(HERE / "Capture.java"), str(folder / "engine.properties"), str(folder / "kafka.properties"), topic]
+    files += [str(folder / schemas)] if schemas else []
     engine = Engine([java, "-XX:TieredStopAtLevel=1", "-Xmx256m", "-cp", class_path(), *files], folder / "engine.log")
     keeper = threading.Thread(target=engine.keep)
     keeper.start()

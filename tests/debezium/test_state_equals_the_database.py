@@ -204,7 +204,9 @@ def test_rows_of_the_topic_are_the_rows_of_the_database(server: PostgresServer, 
             expected = {row[0]: row[1:] for row in connection.execute("SELECT * FROM stock").fetchall()}
             changes = dict(connection.execute("SELECT op, count(*) FROM changes GROUP BY op").fetchall())
         broker = kafka.connect(embedded.address(own_broker.settings))
-        assert comes(lambda: any((record.key or b"").endswith((b":-1}", b":-1}}")) for record in consumed(broker, topic)), PATIENCE)
+        assert comes(
+            lambda: any((record.key or b"").endswith((b":-1}", b":-1}}")) for record in consumed(broker, topic)), PATIENCE
+        )
         taken = consumed(broker, topic)
     result = decode(STOCK, table_of(taken, topic))
     assert result.rejects.num_rows == 0, result.rejects.slice(0, 3).to_pylist()

@@ -1559,9 +1559,30 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     Mutant(
         "debezium-invented-columns",
         "a deleted row has the columns that Debezium made up, because the database logged the key alone",
-        "if self._before or key is None:",
+        "if self._before or of_key is None:",
         "if True:",
         "test_a_deleted_row_is_its_key_unless_before_is_whole",
+    ),
+    Mutant(
+        "debezium-avro-key-not-fetched",
+        "the schemas of keys are never fetched, so every delete in Avro is a reject",
+        "for batch in batches if of_keys for",
+        "for batch in batches if not of_keys for",
+        "test_the_schemas_of_values_and_keys_are_fetched_from_a_registry",
+    ),
+    Mutant(
+        "debezium-avro-long-floats",
+        "a number of four bytes has digits in Avro that it has neither in the database nor in JSON",
+        "float(str(np.float32(content)))",
+        "content",
+        "test_any_row_is_the_same_in_both_notations",
+    ),
+    Mutant(
+        "debezium-avro-logical-scale",
+        "a decimal without Connect's names has no scale",
+        '{"scale": str(avro_type.get("scale", 0))}',
+        "None",
+        "test_without_names_of_connect_the_logical_types_and_the_event_type_say_it",
     ),
     Mutant(
         "debezium-schema-of-another-value",

@@ -1,10 +1,11 @@
 """How the lines of a file become values of records, by the source's format."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from tandem.views.source.format import LineFormat
 from tandem.views.source.formats.avro import Avro, AvroFromRegistry
+from tandem.views.source.formats.change_events.debezium_avro import DebeziumAvro, DebeziumFromRegistry
 from tandem.views.source.formats.csv import Csv, quote_is_open
 from tandem.views.source.formats.protobuf import Protobuf, ProtobufFromRegistry
 from tandem.views.source.formats.row_escapes import escape_is_open
@@ -63,9 +64,12 @@ def layout(source: Source) -> FileLayout:
     )
 
 
+_BINARY: Final = (Avro, AvroFromRegistry, DebeziumAvro, DebeziumFromRegistry, Protobuf, ProtobufFromRegistry)
+
+
 def value_ends(source: Source) -> ValueEnds:
     """How a file of values is divided, by the source's format. The values of a function are lines."""
-    if isinstance(source.decoder, Avro | AvroFromRegistry | Protobuf | ProtobufFromRegistry):
+    if isinstance(source.decoder, _BINARY):
         return "lengths"
     return "framed lines" if isinstance(source.decoder, FromRegistry) else "lines"
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from tandem.views.source.decoder import Decoder
 from tandem.views.source.formats.schema_registry import (
     FRAME_BYTES,
+    KEY_ID_HEADER,
     SCHEMA_ID_HEADER,
     FetchedSchema,
     FetchedSchemas,
@@ -33,12 +34,15 @@ def missing_schemas(source: Source, records: pa.Table) -> list[SchemaKey]:
     decoders = list(_decoders(source))
     if not decoders:
         return []
-    ids = {identifier for batch in records.to_batches() for identifier in _ids(batch)}
+    batches = records.to_batches()
+    ids = {identifier for batch in batches for identifier in _ids(batch, "value", SCHEMA_ID_HEADER)}
+    of_keys = any(decoder.reads_keys for decoder in decoders)
+    in_keys = {identifier for batch in batches if of_keys for identifier in _ids(batch, "key", KEY_ID_HEADER)}
     return sorted(
         {
             SchemaKey(decoder.registry, decoder.kind, identifier)
             for decoder in decoders
-            for identifier in ids - {each for each, _ in decoder.schemas}
+            for identifier in (ids | in_keys if decoder.reads_keys else ids) - {each for each, _ in decoder.schemas}
         }
     )
 
@@ -83,11 +87,11 @@ def _decoders(source: Source) -> Iterator[FromRegistry]:
             yield decoder
 
 
-def _ids(batch: pa.RecordBatch) -> Iterator[str]:
-    """The ids in headers, and those at the start of values whose record has no such header."""
-    in_headers = _in_headers(batch.column("headers"))
+def _ids(batch: pa.RecordBatch, part: str, header: str) -> Iterator[str]:
+    """The ids in headers, and those at the start of a part of records that have no such header: of the value, or the key."""
+    in_headers = _in_headers(batch.column("headers"), header)
     yield from filter(None, (schema_id(content or b"")[0] for content in in_headers.values()))
-    values = batch.column("value")
+    values = batch.column(part)
     if in_headers:
         values = values.take(pa.array([row for row in range(batch.num_rows) if row not in in_headers], pa.int64()))
     for frame in pc.unique(pc.binary_slice(values, 0, FRAME_BYTES)).to_pylist():
@@ -95,11 +99,11 @@ def _ids(batch: pa.RecordBatch) -> Iterator[str]:
             yield schema_id(frame)[0]
 
 
-def _in_headers(headers: Any) -> dict[int, Any]:
+def _in_headers(headers: Any, header: str) -> dict[int, Any]:
     """By row, the last header with a schema's id."""
     flat = headers.flatten()
     if not len(flat):
         return {}
-    named = pc.equal(pc.struct_field(flat, "key"), SCHEMA_ID_HEADER)
+    named = pc.equal(pc.struct_field(flat, "key"), header)
     rows = pc.list_parent_indices(headers).filter(named).to_pylist()
     return dict(zip(rows, pc.struct_field(flat, "value").filter(named).to_pylist(), strict=True))

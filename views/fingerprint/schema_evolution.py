@@ -31,6 +31,7 @@ from tandem.views.project.python_code import parsed
 from tandem.views.source.decoder import Decoder, decoder_name
 from tandem.views.source.event import Event, Field, event_fields
 from tandem.views.source.formats.avro import Avro
+from tandem.views.source.formats.change_events.debezium_avro import DebeziumAvro
 from tandem.views.source.formats.protobuf import Protobuf
 from tandem.views.source.source import Source
 from tandem.views.source.time_notation import Notation
@@ -86,6 +87,8 @@ def _decoder_breaks(published: Decoder, decoder: Decoder) -> list[str]:
         return []
     if isinstance(published, Avro) and isinstance(decoder, Avro) and _schemas(published) <= _schemas(decoder):
         return []
+    if isinstance(published, DebeziumAvro) and isinstance(decoder, DebeziumAvro) and published.before == decoder.before:
+        return [] if {*published.schemas} <= {*decoder.schemas} else ["decoder debezium lacks a schema that is published"]
     if isinstance(published, Protobuf) and isinstance(decoder, Protobuf) and published.message == decoder.message:
         return []  # Protobuf's own rules decide how a message may evolve, by the numbers of its fields
     if decoder_name(published) == decoder_name(decoder):

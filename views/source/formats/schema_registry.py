@@ -28,6 +28,7 @@ Kind = Literal["AVRO", "PROTOBUF", "JSON"]
 """Types of schemas, in a registry's words."""
 
 SCHEMA_ID_HEADER: Final = "__value_schema_id"
+KEY_ID_HEADER: Final = "__key_schema_id"
 FRAME_BYTES: Final = 5
 _GUID_BYTES: Final = 17
 _MOST_INDEXES: Final = 100
@@ -63,14 +64,16 @@ class SchemaFrame(NamedTuple):
     message: tuple[int, ...] = (0,)
 
 
-def frame_of(value: bytes, headers: Sequence[Mapping[str, Any]] | None, *, message: bool) -> SchemaFrame:
-    """The frame of a record, with the place of a `message` if its format has one. Raises Reject for a record without a frame."""
+def frame_of(
+    value: bytes, headers: Sequence[Mapping[str, Any]] | None, *, message: bool, header_name: str = SCHEMA_ID_HEADER
+) -> SchemaFrame:
+    """The frame of a value, with the place of a `message` if its format has one. Raises Reject for a value without a frame."""
     for header in reversed(headers or ()):
-        if header["key"] == SCHEMA_ID_HEADER:
+        if header["key"] == header_name:
             content = header["value"] or b""
             identifier, end = schema_id(content)
             if not identifier:
-                raise Reject("format", f"header {SCHEMA_ID_HEADER} has {len(content)} bytes, which are not the id of a schema")
+                raise Reject("format", f"header {header_name} has {len(content)} bytes, which are not the id of a schema")
             return SchemaFrame(identifier, 0, _message_place(content, end)[0] if message and end < len(content) else (0,))
     if value[:1] != b"\0" or len(value) < FRAME_BYTES:
         raise Reject("format", "the value does not begin with a zero byte and a schema's id")
@@ -136,6 +139,8 @@ class FromRegistry:
     """
 
     kind: ClassVar[Kind]
+    reads_keys: ClassVar[bool] = False
+    """Whether a record's key names a schema, too."""
 
     registry: str
     schemas: tuple[tuple[str, FetchedSchema], ...] = field(default=(), repr=False, kw_only=True)
@@ -198,7 +203,7 @@ class FromRegistry:
                     readers.clear()
                     refused.clear()
                 try:
-                    reader = build(self.format_of(self._text(schemas, frame), frame))
+                    reader = build(self.format_of(self.text(schemas, frame.id), frame))
                 except DefinitionError as error:
                     reason: Reason = "schema"
                     refused[place] = reason, f"schema {frame.id}: {error}"
@@ -208,14 +213,15 @@ class FromRegistry:
 
         return find
 
-    def _text(self, schemas: dict[str, FetchedSchema], frame: SchemaFrame) -> str:
-        schema = schemas.get(frame.id)
+    def text(self, schemas: Mapping[str, FetchedSchema], identifier: str) -> str:
+        """The text of a fetched schema. Raises Reject."""
+        schema = schemas.get(identifier)
         if schema is None:
-            raise Reject("schema", f"schema {frame.id} of {self.registry} is not fetched yet")
+            raise Reject("schema", f"schema {identifier} of {self.registry} is not fetched yet")
         if not schema.kind:
-            raise Reject("schema", f"the registry {self.registry} has no schema {frame.id}")
+            raise Reject("schema", f"the registry {self.registry} has no schema {identifier}")
         if schema.kind != self.kind:
-            raise Reject("schema", f"schema {frame.id} of {self.registry} is of type {schema.kind}, not {self.kind}")
+            raise Reject("schema", f"schema {identifier} of {self.registry} is of type {schema.kind}, not {self.kind}")
         return schema.text
 
 

@@ -103,9 +103,7 @@ class AvroReaders:
                 )
             return items_reader(self.field(field.items, avro_type["items"], f"{place}[]"))
         if field.items is not None and field.type is dict and avro_type["type"] == "map":
-            return partial(
-                _map, field.key, items_reader(partial(_entry, self.field(field.items, avro_type["values"], f"{place}[]")))
-            )
+            return map_reader(field.key, self.field(field.items, avro_type["values"], f"{place}[]"))
         if field.fields and avro_type["type"] == "record":
             return self.record(field.fields, avro_type, place)
         kind, convert = leaf(avro_type)
@@ -116,7 +114,7 @@ class AvroReaders:
                 f"{place}: {self.which} has this field as {_type_name(avro_type)}, which is not what {field.arrow} is read "
                 f"from{advice(leaf(avro_type)[0])}"
             )
-        read = _physical(avro_type)
+        read = physical(avro_type)
         read = read if convert is None else _with_conversion(read, convert)
         # Most times and decimals are what the field holds already.
         ready = field.notation is None and (field.type, kind) in ((datetime, "timestamp"), (Decimal, "decimal"))
@@ -189,6 +187,11 @@ def items_reader(read: Read) -> Read:
     return of_blocks
 
 
+def map_reader(name: str, read: Read) -> Read:
+    """The reader of a map whose values `read` reads; `name` names it in errors."""
+    return partial(_map, name, items_reader(partial(_entry, read)))
+
+
 def _union(schema: list[Any], reader: Callable[[Any], Read], refuse: Callable[[Any], Read]) -> Read:
     """The reader of a union by the `reader` of each branch. Raises the first DefinitionError if it takes none but null."""
     branches: list[Read] = []
@@ -229,7 +232,8 @@ def _takes_physical_type(field: Field, kind: Kind | None, avro_type: Mapping[str
     return (nanos or kind in _AS_WRITTEN) and not takes(field, kind)
 
 
-def _physical(avro_type: Mapping[str, Any]) -> Read:
+def physical(avro_type: Mapping[str, Any]) -> Read:
+    """The reader of the single values of a type, without its logical type."""
     kind = avro_type["type"]
     if kind == "fixed":
         size = avro_type["size"]
