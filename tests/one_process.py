@@ -19,10 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import cloudpickle
 
-import tandem.batch.archive.copy
 import tandem.speed.hot.follow
-from tandem.batch.archive.copy_task import Copied, copy_records, total
-from tandem.batch.archive.decode_to_files import Decoding
 from tandem.batch.runtime.session import BatchRun, Lock
 from tandem.infra import kafka
 from tandem.infra.kafka import Address, Record, Topic, broker
@@ -38,12 +35,13 @@ from tandem.speed.source import record_frames
 from tandem.speed.source.query import Query
 from tandem.views.errors import TandemError
 from tandem.views.instant import microseconds
-from tandem.views.source.offset_ranges import Offsets, Ranges
+from tandem.views.source.offset_ranges import Interval, Offsets, Partition, Ranges
 from tandem.views.source.source import RECORDS_SCHEMA, Source, record_columns
 from tandem.views.topic_names import TopicPattern
 from tests.stack import environ
 
 _IDS = count(1)
+_AT_ONCE: Final = 1000
 ADDRESS: Final = Address("in this process", {}, 1)
 
 
@@ -199,7 +197,7 @@ class MemoryBroker:
         patch.setattr(kafka, "records_at", self._records_at)
         kept = {"cleanup.policy": "delete", "retention.ms": "604800000", "retention.bytes": "-1"}
         patch.setattr(kafka, "configurations", lambda _, names: dict.fromkeys(names, kept))
-        patch.setattr(tandem.batch.archive.copy, "copy", self._copy)
+        patch.setattr(kafka, "records_within", self._records_within)
 
     def _topics(self, _: object, names: Sequence[str]) -> tuple[Topic, ...]:
         if missing := [name for name in names if name not in self.topics]:
@@ -234,16 +232,15 @@ class MemoryBroker:
                     found[of, number] = next((Record(_milliseconds(row), row["key"], row["value"]) for row in rows), None)
         return found
 
-    def _copy(
-        self, _: object, __: object, topics: Sequence[Topic], ranges: Ranges, work: Decoding, *, parallelism: int, typed: bool
-    ) -> Copied:
-        """In place of Spark's job, which fetches from the broker: one task for each partition, and one without records."""
-        assert parallelism > 0
-        found = [rows for topic in topics for rows in self.topics[topic.name].fetched(topic, ranges).values()]
-        task = _sent(partial(copy_records, work, typed=typed))
-        batches = [pa.RecordBatch.from_pylist(rows, RECORDS_SCHEMA) for rows in ([], *found)]
-        done = [row for batch in batches for row in task(iter([with_texts(batch)]))]
-        return total(pa.Table.from_batches(done, pa.schema([("copied", pa.binary())])), typed=typed)
+    def _records_within(
+        self, _: object, topics: Sequence[Topic], place: Partition, interval: Interval, *, columns: Sequence[str]
+    ) -> Iterator[pa.Table]:
+        """In tables of a few records, and one without any."""
+        yield pa.Table.from_pylist([], RECORDS_SCHEMA).select(columns)
+        (topic,) = (each for each in topics if each.id == place[0])
+        rows = self.topics[topic.name].fetched(topic, Ranges.of({place: interval})).get(place[1], [])
+        for start in range(0, len(rows), _AT_ONCE):
+            yield pa.Table.from_pylist(rows[start : start + _AT_ONCE], RECORDS_SCHEMA).select(columns)
 
 
 @dataclass(frozen=True)

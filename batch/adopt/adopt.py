@@ -22,8 +22,8 @@ from tandem.batch.adopt.mapping import map_rows
 from tandem.batch.adopt.places import check_places, order_by_place, spans
 from tandem.batch.adopt.record_times import RecordTimes
 from tandem.batch.adopt.table import HistoryTable, NotAdopted
-from tandem.batch.adopt.write_rows import RowTask, write_at_places, write_rows
-from tandem.batch.archive.copy_task import BOUNDED, SCHEMA, total
+from tandem.batch.adopt.write_rows import SCHEMA, RowTask, all_files, write_at_places, write_rows
+from tandem.batch.archive.copy_task import BOUNDED
 from tandem.batch.runtime import delta_commits
 from tandem.batch.runtime.parquet_writer import Written
 from tandem.batch.runtime.session import BatchRun
@@ -256,7 +256,7 @@ def _spark(batch: BatchRun, source: Source, request: AdoptRequest) -> Write:
             rows = frame.mapInArrow(compared(work), SCHEMA).toArrow()
         except SPARK_ERRORS as error:
             raise TaskFailed(f"table {table.name} cannot be adopted: {sentence(error)}") from error
-        return total(rows, typed=False).files
+        return all_files(rows)
 
     return write
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from tandem.batch.adopt.record_times import RecordTimes
-from tandem.batch.archive.copy_task import BOUNDED, Copied, row_groups
+from tandem.batch.archive.copy_task import BOUNDED, row_groups
 from tandem.batch.runtime.parquet_writer import TableFile, Written
 from tandem.ledger.delta.location import Location
 from tandem.ledger.log.adoptions import ROWS
@@ -19,6 +19,8 @@ from tandem.views.start import PLACED
 
 HEADER: Final = "adopted-from"
 """The header with the table's version and the file of a row."""
+SCHEMA: Final = "files binary"
+"""The schema of a task's rows in Spark: the pickled files that it has written."""
 _FILE_ROWS: Final = 1 << 20
 
 
@@ -33,7 +35,7 @@ class RowTask:
 
 
 def write_rows(task: RowTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The function of mapInArrow: columns `value` and `file` in; at most one row out, a pickled `Copied`."""
+    """The function of mapInArrow: columns `value` and `file` in; at most one row out, the pickled files."""
     context = TaskContext.get()
     assert context is not None
     yield from write_partition(task, context.partitionId(), batches)
@@ -83,7 +85,13 @@ def _partition_pieces(rows: pa.Table) -> Iterator[pa.Table]:
 
 
 def _outcome(files: list[Written]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict({"copied": pa.array([pickle.dumps(Copied(tuple(files), None))], pa.binary())})
+    return pa.RecordBatch.from_pydict({"files": pa.array([pickle.dumps(tuple(files))], pa.binary())})
+
+
+def all_files(rows: pa.Table) -> tuple[Written, ...]:
+    """The files of all tasks, from the rows that they returned."""
+    # Only this run's own tasks create these rows, as in any Spark job in Python.
+    return tuple(file for row in rows["files"].to_pylist() for file in pickle.loads(row))  # noqa: S301
 
 
 def to_records(task: RowTask, partition: int, at: int, rows: pa.Table) -> pa.Table:

@@ -23,7 +23,7 @@ from tandem.infra.kafka import broker
 from tandem.infra.kafka.source_topics import topics_of
 from tandem.infra.lineage.runs import reporting
 from tandem.infra.logs.telling import bound
-from tandem.infra.spark.errors import broker_away
+from tandem.infra.spark.errors import broker_away, lacks_offsets
 from tandem.ledger import losses
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.location import Location
@@ -213,32 +213,27 @@ def _copy(batch: BatchRun, log: _ArchivedLog, run: ArchiveRun, typed: TypedTable
     # their files, so that `maintain` finds what a killed run leaves in them.
     handle = delta_commits.make_table(tables, tables.archive(name), RECORDS_SCHEMA, bounded=BOUNDED)
     typed.create()
-    topics = log.now()
-    starts = log.starts(topics)
-    there = Ranges.of(
-        {
-            partition: (min(end, max(start, starts[partition])), end)
-            for partition, ((start, end),) in ranges(run.start, run.end, run.firsts).intervals
-            if partition in starts
-        }
-    )
-    batch.say(f"{name}: copying {there.length} offsets")
-    copied = _copied(batch, log, topics, there, typed.work.with_schemas(batch.schemas_of(log.source)))
-    refuse_torn(copied, there)
+    copied = _copied(batch, log, run, typed.work.with_schemas(batch.schemas_of(log.source)))
     lease = tables.lease(tables.archive(name))
     delta_commits.add_files(handle, copied.files, lease=lease, transaction=(APP_ID, run.number))
     # With new schemas the records are decoded from the archive: copying waits for no registry.
     return None if copied.decoded is None or copied.decoded.missing else copied.decoded
 
 
-def _copied(batch: BatchRun, log: _ArchivedLog, topics: Sequence[kafka.Topic], there: Ranges, work: Decoding) -> Copied:
-    """Run the job that copies and decodes, again while the broker is away. No table has the files of a failed job."""
+def _copied(batch: BatchRun, log: _ArchivedLog, run: ArchiveRun, work: Decoding) -> Copied:
+    """Run the job that copies and decodes, again while the broker is away, and if the log deletes records before they are read.
+
+    No table has the files of a failed job. Raises CopyIncomplete, TaskFailed.
+    """
     address, pauses, typed = log.connection.address, iter(_COPY_PAUSES_S), True
     while True:
+        topics = log.now()
+        there = _present(run, log.starts(topics))
+        batch.say(f"{log.source.name}: copying {there.length} offsets")
         try:
-            return copy.copy(batch.session, address, topics, there, work, parallelism=batch.parallelism, typed=typed)
+            copied = copy.copy(batch.session, address, topics, there, work, parallelism=batch.parallelism, typed=typed)
         except spark_jobs.TaskFailed as failed:
-            if failed.__cause__ is not None and broker_away(failed.__cause__):
+            if failed.__cause__ is not None and (broker_away(failed.__cause__) or lacks_offsets(failed.__cause__)):
                 if (pause := next(pauses, None)) is None:
                     raise
                 batch.say(f"{failed}; trying again in {pause} s")
@@ -249,6 +244,20 @@ def _copied(batch: BatchRun, log: _ArchivedLog, topics: Sequence[kafka.Topic], t
                 typed = False
             else:
                 raise
+        else:
+            refuse_torn(copied, there)
+            return copied
+
+
+def _present(run: ArchiveRun, starts: Offsets) -> Ranges:
+    """The part of the run's range that a log with these first offsets still has."""
+    return Ranges.of(
+        {
+            partition: (min(end, max(start, starts[partition])), end)
+            for partition, ((start, end),) in ranges(run.start, run.end, run.firsts).intervals
+            if partition in starts
+        }
+    )
 
 
 def _gaps(batch: BatchRun, log: _ArchivedLog, ledger: ArchiveLedger, run: ArchiveRun) -> tuple[list[str], bool]:
@@ -258,7 +267,7 @@ def _gaps(batch: BatchRun, log: _ArchivedLog, ledger: ArchiveLedger, run: Archiv
 
     A missing offset that the log still covers after the copy is a harmless hole. Raises LogChanged if it is another log.
 
-    Spark fetches by a topic's name. If a topic has been deleted since, it is unknown whether it still had the name when the run
+    Clients fetch by a topic's name. If a topic has been deleted since, it is unknown whether it still had the name when the run
     fetched, so the run's records of it are removed and become part of the gap.
     """
     tables, name = batch.tables, log.source.name

@@ -1,39 +1,26 @@
-"""Copy a range of the log into files of the archive, byte for byte, with Spark, and find the offsets that are lost."""
+"""Copy a range of the log into files of the archive, byte for byte, in Spark tasks, and find the offsets that are lost."""
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
+from math import ceil
 from typing import Final
 
 import numpy as np
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as sql
 
-from tandem.batch.archive import decode_to_files
-from tandem.batch.archive.copy_task import SCHEMA, Copied, copy_records, total
+from tandem.batch.archive.copy_task import Copied, copy_range, total
 from tandem.batch.archive.decode_to_files import Decoding
 from tandem.batch.runtime import spark_jobs
 from tandem.infra.kafka import Address, Topic
-from tandem.infra.spark import log_reader
-from tandem.infra.spark.errors import SPARK_ERRORS, sentence
-from tandem.infra.spark.kafka_source import header_texts, kafka_options, topic_ids, topic_offsets
-from tandem.infra.spark.versions import compared
 from tandem.ledger.delta.location import Location
 from tandem.ledger.files.file_ranges import RECORDS, FileRange
 from tandem.ledger.files.scan import scan
 from tandem.ledger.files.splits import Slice, even_rows
 from tandem.views.source.offset_ranges import Interval, Offsets, Partition, Ranges
-from tandem.views.source.source import RECORDS_SCHEMA
 
 _FEW_RECORDS: Final = 50_000
 _RECORDS_PER_FILE: Final = 1_000_000
-# The bytes that Spark passes to Python at once, besides its limit of 10 000 rows.
-_BATCH_BYTES: Final = 16 << 20
-_FETCH: Final = {
-    # By default Kafka's client returns 500 records per poll, and fetches a megabyte of a partition at once.
-    "kafka.max.poll.records": "10000",
-    "kafka.max.partition.fetch.bytes": str(4 << 20),
-}
 _SCAN_ROWS: Final = 1 << 20
 
 
@@ -47,56 +34,25 @@ def copy(
     parallelism: int,
     typed: bool = True,
 ) -> Copied:
-    """Copy the records of these ranges, one interval a partition, to new files of the archive; decode them too if `typed`.
+    """Copy the records of these ranges to new files of the archive; decode them too if `typed`.
 
-    Each task reads a piece of one partition from the log, once. If Spark cannot read a timestamp, the job runs again and reads by
-    the port. Nothing is committed. Raises TaskFailed.
+    Each task reads a piece of one partition from the log, once. Nothing is committed. Raises TaskFailed.
     """
-    lows = {partition: intervals[0][0] for partition, intervals in ranges.intervals}
-    highs = {partition: intervals[-1][1] for partition, intervals in ranges.intervals}
-    if not lows:
-        return Copied((), decode_to_files.total(()) if typed else None)
     most = even_rows(ranges.length, parallelism, least=_FEW_RECORDS, most=_RECORDS_PER_FILE)
-    session.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_BATCH_BYTES))
+    task = partial(copy_range, address, topics, work, typed=typed)
     try:
-        records = (
-            session.read.format("kafka")
-            .options(**{**_FETCH, **kafka_options(address)})
-            .option("assign", json.dumps(_partitions(topics, lows)))
-            .option("startingOffsets", topic_offsets(topics, lows))
-            .option("endingOffsets", topic_offsets(topics, highs))
-            .option("includeHeaders", "true")
-            .option("maxRecordsPerPartition", str(most))
-            .load()
-        )
-        rows = records.select(
-            topic_ids(topics).alias("topic_id"),
-            "partition",
-            "offset",
-            "timestamp",
-            sql.col("timestampType").alias("timestamp_type"),
-            "key",
-            "value",
-            header_texts(),
-        )
-        return log_reader.use_either(
-            lambda frame: total(
-                frame.mapInArrow(compared(partial(copy_records, work, typed=typed)), SCHEMA).toArrow(), typed=typed
-            ),
-            rows,
-            lambda: log_reader.of_ranges(session, address, topics, ranges, RECORDS_SCHEMA.names, rows=most),
-        )
-    except SPARK_ERRORS as error:
-        raise spark_jobs.TaskFailed(f"source {work.source!r} cannot be archived: {sentence(error)}") from error
+        return total(spark_jobs.each(session, task, list(_pieces(ranges, most))), typed=typed)
+    except spark_jobs.TaskFailed as failed:
+        raise spark_jobs.TaskFailed(f"source {work.source!r} cannot be archived: {failed}") from failed.__cause__
 
 
-def _partitions(topics: Sequence[Topic], partitions: Iterable[Partition]) -> dict[str, list[int]]:
-    """The numbers of the partitions, by topic name."""
-    names = {topic.id: topic.name for topic in topics}
-    found: dict[str, list[int]] = {}
-    for topic, number in sorted(partitions):
-        found.setdefault(names[topic], []).append(number)
-    return found
+def _pieces(ranges: Ranges, most: int) -> Iterator[tuple[Partition, Interval]]:
+    """Even parts of the intervals, with at most this many offsets each."""
+    for partition, intervals in ranges.intervals:
+        for start, end in intervals:
+            parts = ceil((end - start) / most)
+            bounds = [start + (end - start) * part // parts for part in range(parts + 1)]
+            yield from ((partition, interval) for interval in pairwise(bounds))
 
 
 def doubtful(files: Iterable[FileRange], ranges: Ranges, firsts: Offsets) -> frozenset[str]:

@@ -1,12 +1,11 @@
-"""One Spark task of an archive run: it writes the records that Spark reads as a file of the archive, and decodes them meanwhile.
+"""One Spark task of an archive run: it reads a piece of the log into a file of the archive, and decodes the records meanwhile.
 
 Each record is read from the log once. No file belongs to a table before the driver has committed it, so a task that is repeated
 or killed leaves litter and no record.
 """
 
-import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,7 +14,7 @@ import pyarrow as pa
 from tandem.batch.archive import decode_to_files
 from tandem.batch.archive.decode_to_files import DecodeResult, Decoding
 from tandem.batch.runtime.parquet_writer import GROUP_ROWS, TableFile, Written
-from tandem.infra.spark.header_texts import with_headers
+from tandem.infra import kafka
 from tandem.ledger.files.file_ranges import RECORDS
 from tandem.ledger.log.fetch_checks import named
 from tandem.views.errors import TandemError
@@ -75,8 +74,6 @@ def _piece(file: Written) -> tuple[Partition, Interval, int]:
     return (topic, number), (low, high + 1), file.rows
 
 
-SCHEMA: Final = "copied binary"
-"""The schema of a task's rows in Spark: one pickled `Copied` each."""
 BOUNDED: Final = (*RECORDS.names, "timestamp")
 """The columns of the archive whose bounds every file has in the table's log."""
 
@@ -84,29 +81,34 @@ BOUNDED: Final = (*RECORDS.names, "timestamp")
 _GROUP_BYTES: Final = 32 << 20
 
 
-def copy_records(work: Decoding, batches: Iterable[pa.RecordBatch], *, typed: bool) -> Iterator[pa.RecordBatch]:
-    """The function of mapInArrow: record batches with the columns of RECORDS_SCHEMA, headers as texts, in; at most one row out.
+def copy_range(
+    address: kafka.Address, topics: Sequence[kafka.Topic], work: Decoding, piece: tuple[Partition, Interval], *, typed: bool
+) -> Copied:
+    """The task: copy the records of these offsets of a partition. Raises what `kafka.records_within` raises."""
+    with closing(kafka.records_within(address, topics, *piece, columns=RECORDS_SCHEMA.names)) as records:
+        return copy_records(work, records, typed=typed)
 
-    Writes a file to `work.archive` and, if `typed`, one to `work.events` and one to `work.quarantine`, each only if it has rows.
+
+def copy_records(work: Decoding, records: Iterable[pa.Table], *, typed: bool) -> Copied:
+    """Write records with the columns of RECORDS_SCHEMA to a file of `work.archive`.
+
+    If `typed`, their events go to a file of `work.events`, their rejects to one of `work.quarantine`. A file exists only if it
+    has rows.
     """
     with ExitStack() as stack:
         raw = stack.enter_context(TableFile(work.archive, RECORDS_SCHEMA, BOUNDED, in_log_order=True))
         typing = stack.enter_context(decode_to_files.opened(work)) if typed else None
-        for piece in row_groups(map(with_headers, batches)):
+        for piece in row_groups(batch for table in records for batch in table.to_batches()):
             raw.write(piece)
             if typing is not None:
                 needed = piece.select(record_columns(typing.source))
                 for start in range(0, piece.num_rows, typing.most):
                     typing.write(needed.slice(start, typing.most))
-    if raw.written is not None:
-        copied = Copied((raw.written,), None if typing is None else typing.decoded)
-        yield pa.RecordBatch.from_pydict({"copied": pa.array([pickle.dumps(copied)], pa.binary())})
+    return Copied(() if raw.written is None else (raw.written,), None if typing is None else typing.decoded)
 
 
-def total(rows: pa.Table, *, typed: bool) -> Copied:
-    """What all tasks copied, from the rows that they returned."""
-    # Only this run's own tasks create these rows, as in any Spark job in Python.
-    done: Sequence[Copied] = [pickle.loads(row) for row in rows["copied"].to_pylist()]  # noqa: S301
+def total(done: Sequence[Copied], *, typed: bool) -> Copied:
+    """What all tasks copied."""
     decoded = [one.decoded for one in done if one.decoded is not None]
     return Copied(tuple(file for one in done for file in one.files), decode_to_files.total(decoded) if typed else None)
 

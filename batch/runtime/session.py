@@ -32,8 +32,8 @@ Lock = Literal["archive", "views"]
 class BatchRun:
     """One run of a batch command. `by` names it in commits, `say` reports its progress, `now` is the clock.
 
-    `started` is called with the Spark session once it has started. A run that `copies` may copy records from the log, which
-    Spark's JVM reads.
+    `started` is called with the Spark session once it has started. A run that `copies` reads the rows of a table by Spark's
+    JVM.
     """
 
     settings: Settings

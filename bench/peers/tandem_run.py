@@ -17,7 +17,6 @@ def start(folder: Path, command: str) -> BatchRun:
         now=lambda: datetime.now(UTC),
         say=lambda text: print(text, file=sys.stderr),
         environ=os.environ,
-        copies=command == "archive",
     )
     run.session.range(1).count()
     return run

@@ -74,7 +74,7 @@ def run(
         tuple(accept_gap or ()),
         publish_anyway,
     )
-    with batch_run(call, "recompute", copies=archive_first) as batch:
+    with batch_run(call, "recompute") as batch:
         archived = archive.run(batch, call.publishable, locks=("views", "archive")) if archive_first else []
         found = recompute.run(batch, call.publishable, request)
     live = found.publication

@@ -23,7 +23,7 @@ def run(
 
     The command first completes an interrupted run. If another run is active, it waits for that run and then continues.
     """
-    with batch_run(call, "archive", copies=True) as batch:
+    with batch_run(call, "archive") as batch:
         done = archive.run(batch, call.publishable, new_topic=new_topic)
     return Output({"sources": archived_document(done)}, "\n".join(map(archived_sentence, done)))
 

@@ -26,7 +26,7 @@ from tandem.infra.kafka.contract import (
 )
 
 if TYPE_CHECKING:
-    from tandem.infra.kafka.bulk_reader import BulkReader
+    from tandem.infra.kafka.bulk_reader import BulkReader, records_within
     from tandem.infra.kafka.exactly_once import ExactlyOnceAppender, partition_of
     from tandem.infra.kafka.kafka_python.client import BrokerConnection, connect
     from tandem.infra.kafka.kafka_python.groups import commit_offsets
@@ -88,6 +88,7 @@ __all__ = [
     "record_login",
     "records",
     "records_at",
+    "records_within",
     "replicas",
     "starts",
     "topic",
@@ -96,7 +97,7 @@ __all__ = [
 
 _PLACES: Final = {
     **dict.fromkeys(("Appender", "Sender"), "sending"),
-    "BulkReader": "bulk_reader",
+    **dict.fromkeys(("BulkReader", "records_within"), "bulk_reader"),
     **dict.fromkeys(("ExactlyOnceAppender", "partition_of"), "exactly_once"),
     **dict.fromkeys(("BrokerConnection", "connect"), "kafka_python.client"),
     "commit_offsets": "kafka_python.groups",

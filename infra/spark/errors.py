@@ -15,6 +15,7 @@ _CALLED = re.compile(r"^An error occurred while calling .*\n:? ?")
 _TIMESTAMP = re.compile(r"Record at topic \S+ partition \d+ offset \d+ has timestamp value \d+ that overflows")
 _TIMESTAMP_BEFORE = re.compile(r"ArithmeticException: long overflow(?=.*KafkaRecordToRowConverter)", re.DOTALL)
 _PORT_AWAY = re.compile(r"^\s*tandem\.infra\.kafka\.contract\.NoBroker: ", re.MULTILINE)
+_LOG_MOVED = re.compile(r"^\s*tandem\.infra\.kafka\.bulk_reader\.LogMoved: ", re.MULTILINE)
 _NOT_RUN = re.compile(r'Cannot run program "[^"]*"(?: \(in directory "[^"]*"\))?: .*')
 _OURS = ("tandem.",)
 
@@ -39,6 +40,11 @@ def worded(error: BaseException, what: str) -> TandemError | None:
 def broker_away(error: BaseException) -> bool:
     """Whether Spark failed because of a retriable error of the broker, in Java or in a task that reads by the port."""
     return isinstance(error, SPARK_ERRORS) and (java_errors.heals(_text(error)) or _PORT_AWAY.search(_text(error)) is not None)
+
+
+def lacks_offsets(error: BaseException) -> bool:
+    """Whether a task that reads by the port failed because the log no longer has what it was to read."""
+    return isinstance(error, SPARK_ERRORS) and _LOG_MOVED.search(_text(error)) is not None
 
 
 def timestamp_overflows(error: BaseException) -> bool:

@@ -4,13 +4,11 @@ Spark 4.2 ends a job at a timestamp of which the microseconds do not fit in 64 b
 milliseconds. The bulk reader takes the nearest timestamp. It needs confluent-kafka where tasks run.
 """
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -23,8 +21,6 @@ from tandem.views.source.source import RECORDS_SCHEMA
 
 _T = TypeVar("_T")
 _Piece = tuple[Partition, Interval]
-_AT_ONCE: Final = 10_000
-_WAIT_S: Final = 1.0
 
 
 def use_either(use: Callable[[DataFrame], _T], by_spark: DataFrame, by_port: Callable[[], DataFrame]) -> _T:
@@ -43,19 +39,12 @@ def of_ranges(
     topics: Sequence[kafka.Topic],
     ranges: Ranges,
     columns: Sequence[str],
-    *,
-    rows: int | None = None,
 ) -> DataFrame:
     """The committed records of these ranges of the topics, headers as texts. `columns` are some of RECORDS_SCHEMA, with `offset`.
 
-    Each task reads one partition's offsets, at most `rows` of them.
+    Each task reads one interval of a partition.
     """
-    pieces = [
-        (place, (at, min(end, at + (rows or end - start))))
-        for place, intervals in ranges.intervals
-        for start, end in intervals
-        for at in range(start, end, rows or end - start)
-    ]
+    pieces = [(place, interval) for place, intervals in ranges.intervals for interval in intervals]
     nothing = pa.RecordBatch.from_pylist([], pa.schema([RECORDS_SCHEMA.field(name) for name in columns]))
     schema = from_arrow_schema(header_texts.with_texts(nothing).schema)
     frame = spark.range(0, len(pieces), 1, max(1, len(pieces)))
@@ -72,22 +61,6 @@ def _of_pieces(
     """The function of mapInArrow: numbers of pieces in, their records out."""
     for batch in numbers:
         for number in batch.column(0).to_pylist():
-            for table in _records(address, topics, pieces[number], columns):
+            place, interval = pieces[number]
+            for table in kafka.records_within(address, topics, place, interval, columns=columns):
                 yield from map(header_texts.with_texts, table.to_batches())
-
-
-def _records(address: kafka.Address, topics: Sequence[kafka.Topic], piece: _Piece, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Raises LogMoved, BrokerRefused, and NoBroker if nothing comes for the address's time."""
-    place, (reached, end) = piece
-    reader = kafka.BulkReader(address, topics, {place: reached}, columns=columns)
-    try:
-        deadline = time.monotonic() + address.timeout_s
-        while reached < end:
-            read = reader.read(most=_AT_ONCE, wait_s=_WAIT_S)
-            if (now := read.ends.get(place, reached)) > reached:
-                reached, deadline = now, time.monotonic() + address.timeout_s
-            elif time.monotonic() > deadline:
-                raise kafka.NoBroker(f"Kafka at {address.bootstrap} did not return records in time")
-            yield read.records.filter(pc.less(read.records["offset"], end))
-    finally:
-        reader.close()

@@ -20,7 +20,7 @@ from tandem import infra
 
 COMPUTING: Final = (
     *("pyspark", "pyarrow", "numpy", "duckdb", "datasketches", "msgspec"),
-    *("deltalake", "obstore", "fastavro", "protobuf", "tzdata", "pytz"),
+    *("deltalake", "obstore", "fastavro", "protobuf", "tzdata", "pytz", "confluent-kafka"),
 )
 """The packages that tasks import: those that compute numbers, read and write tables, and decode records."""
 

@@ -20,7 +20,7 @@ from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.publish.releases import Releases
 from tests.batch.release import test_apply as applying
-from tests.batch.shop import DEFINITIONS, MemoryShop, Shop, answers, records, truth
+from tests.batch.shop import DEFINITIONS, MemoryShop, Shop, answers, records, rows_of, truth
 
 
 def test_an_archive_run_reports_new_records_and_names_a_gap(shop: Shop) -> None:
@@ -78,6 +78,27 @@ def test_definitions_of_an_earlier_release_become_a_new_one(shop: Shop) -> None:
     assert applying.applied(shop, applying.CHANGED).release == 4
     assert applying.applied(shop, applying.CHANGED).release == 4, "what is ready after the live release is used again"
     assert applying.promoted(shop).release == 4
+
+
+def test_each_release_has_the_events_as_its_own_decoder_reads_them(shop: Shop) -> None:
+    """Records that are archived while a release with another event type stands are decoded for both releases."""
+    shop.sell(records(57, 60))
+    archive.run(shop.run("archive"), shop.project)
+    recompute.run(shop.run("recompute"), shop.project)
+    assert (
+        applying.applied(shop, DEFINITIONS.replace("    cents: int\n", "    cents: int\n    note: str | None = None\n")).release
+        == 2
+    )
+    sale = {"id": "noted", "at": "2026-03-01T00:00:00Z", "shop": "s", "cents": 1, "note": "late"}
+    shop.sell({0: [json.dumps(sale).encode()]})
+
+    archive.run(shop.run("archive"), shop.project)
+
+    decoders = [Releases(shop.tables).load(number).sources["sales"] for number in (1, 2)]
+    old, new = (rows_of(shop, shop.tables.events("sales", each)) for each in decoders)
+    assert "note" not in old.column_names
+    assert new.drop_columns("note").to_pylist() == old.to_pylist()
+    assert [row["note"] for row in new.to_pylist() if row["id"] == "noted"] == ["late"]
 
 
 MOVES = """

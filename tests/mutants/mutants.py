@@ -846,6 +846,27 @@ MUTANTS = (
         "test_repeated_or_unplanned_offsets_are_refused",
     ),
     Mutant(
+        "read-twice",
+        "two tasks of an archive run read the same piece of the log",
+        "(partition, interval) for interval in pairwise(bounds)",
+        "(partition, (max(start, low - 1), high)) for low, high in pairwise(bounds)",
+        "test_each_task_reads_another_piece_of_the_planned_ranges",
+    ),
+    Mutant(
+        "piece-read-beyond-its-end",
+        "a task of an archive run also reads records of the piece after its own",
+        'read.records.filter(pc.less(read.records["offset"], end))',
+        "read.records",
+        "test_pieces_of_a_partition_hold_each_record_once",
+    ),
+    Mutant(
+        "decoded-under-another-release",
+        "the archive is decoded for a standing release by the decoder of the live one",
+        "            decode_archived(batch, release, source)\n",
+        "            decode_archived(batch, replace(release, files=live.files), source)\n",
+        "test_each_release_has_the_events_as_its_own_decoder_reads_them",
+    ),
+    Mutant(
         "copied-but-not-typed",
         "records that were copied without decoding count as decoded into no events",
         "decode_to_files.total(decoded) if typed else None",

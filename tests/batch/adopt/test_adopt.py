@@ -15,9 +15,8 @@ from tandem import csv
 from tandem.batch.adopt import adopt
 from tandem.batch.adopt.adopt import AdoptRequest
 from tandem.batch.adopt.table import HistoryTable, NotAdopted
-from tandem.batch.adopt.write_rows import RowTask, write_partition
+from tandem.batch.adopt.write_rows import RowTask, all_files, write_partition
 from tandem.batch.archive import archive
-from tandem.batch.archive.copy_task import total
 from tandem.batch.erase.find_records import NotForgotten
 from tandem.batch.maintain import maintain
 from tandem.batch.recompute import recompute
@@ -57,7 +56,7 @@ def in_this_process(task: RowTask, table: HistoryTable, files: list[str]) -> tup
             "file": [name] * len(rows),
         }
         done += list(write_partition(task, number % 2, iter([pa.RecordBatch.from_pydict(columns)])))
-    return total(pa.Table.from_batches(done), typed=False).files
+    return all_files(pa.Table.from_batches(done))
 
 
 def adopted(shop: Shop, table: Path, until: datetime | None = None) -> adopt.AdoptResult:

@@ -15,9 +15,8 @@ from tandem.batch.adopt.adopt import AdoptRequest
 from tandem.batch.adopt.mapping import map_rows
 from tandem.batch.adopt.places import PlaceSpan, check_places, order_by_place, spans
 from tandem.batch.adopt.table import HistoryTable, NotAdopted
-from tandem.batch.adopt.write_rows import RowTask, write_at_places
+from tandem.batch.adopt.write_rows import RowTask, all_files, write_at_places
 from tandem.batch.archive import archive
-from tandem.batch.archive.copy_task import total
 from tandem.batch.recompute import recompute
 from tandem.batch.release.declared_starts import StartImpossible, resolve_starts
 from tandem.batch.runtime.parquet_writer import Written
@@ -54,7 +53,7 @@ def write_in_this_process(task: RowTask, table: HistoryTable, files: list[str]) 
         "offset": pa.array([row["offset"] for row in rows], pa.int64()),
     }
     done = list(write_at_places(task, iter([pa.RecordBatch.from_pydict(columns)])))
-    return total(pa.Table.from_batches(done), typed=False).files
+    return all_files(pa.Table.from_batches(done))
 
 
 def adopt_by_offset(shop: Shop, table: Path) -> adopt.AdoptResult:

@@ -14,9 +14,8 @@ from tandem.batch.adopt import adopt
 from tandem.batch.adopt.adopt import AdoptRequest
 from tandem.batch.adopt.plan_adoption import plan
 from tandem.batch.adopt.table import HistoryTable
-from tandem.batch.adopt.write_rows import RowTask, write_partition
+from tandem.batch.adopt.write_rows import RowTask, all_files, write_partition
 from tandem.batch.archive import archive
-from tandem.batch.archive.copy_task import total
 from tandem.batch.recompute import recompute
 from tandem.batch.runtime.parquet_writer import Written
 from tandem.cli.__main__ import main
@@ -52,7 +51,7 @@ def rows_of(table: HistoryTable, _: list[str]) -> PlainRows:
 
 def write(task: RowTask, table: HistoryTable, files: list[str]) -> tuple[Written, ...]:
     rows = rows_of(table, files).first(1_000)
-    return total(pa.Table.from_batches(list(write_partition(task, 0, iter(rows.to_batches())))), typed=False).files
+    return all_files(pa.Table.from_batches(list(write_partition(task, 0, iter(rows.to_batches())))))
 
 
 def in_this_process(shop: Shop, command: str, arguments: list[str]) -> str:

@@ -122,6 +122,28 @@ def test_aborted_and_uncommitted_records_are_not_archived(shop: Shop) -> None:
     assert not Gaps(shop.tables).every()
 
 
+def test_records_that_the_log_deletes_before_they_are_read_are_a_gap(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "_COPY_PAUSES_S", (0, 0))
+    log, said = records(12, 100), list[str]()
+    shop.sell(log)
+
+    def say(line: str) -> None:
+        said.append(line)
+        if len(said) == 1:
+            shop.delete_below({0: 10})
+
+    (done,) = archive.run(replace(shop.run("archive"), say=say), shop.project)
+
+    copying = [line for line in said if "copying" in line]
+    offsets = sum(map(len, log.values()))
+    assert copying == [f"sales: copying {each} offsets" for each in (offsets, offsets - 10)]
+    (gap,) = Gaps(shop.tables).of("sales")
+    assert (done.gaps, gap.ranges.to_json()) == ((gap.name,), {shop.topic.id: {"0": [[0, 10]]}})
+    found = contents(shop)
+    assert [row["value"] for row in found["archive"]] == [*log[0][10:], *log[1]]
+    assert len(found["events"]) + len(found["quarantine"]) == len(found["archive"])
+
+
 def test_another_topic_of_the_same_name_is_refused(shop: Shop) -> None:
     shop.sell(records(8, 20))
     archive.run(shop.run("archive"), shop.project)

@@ -9,7 +9,6 @@ from threading import Timer
 import pytest
 
 from tandem.batch.archive import archive
-from tandem.infra.spark.kafka_source import kafka_options
 from tests.batch.shop import Shop, records, rows_of
 from tests.frozen import frozen, own_broker
 from tests.stack import new_topic
@@ -18,27 +17,20 @@ pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
 
 MOST_S = 120
-# Spark's own clients wait for three times a minute and more.
-IMPATIENT = {
-    "kafka.default.api.timeout.ms": "2000",
-    "kafka.request.timeout.ms": "1000",
-    "kafkaConsumer.pollTimeoutMs": "2000",
-    "fetchOffset.retryIntervalMs": "100",
-}
 
 
 @pytest.mark.usefixtures("spark")
 def test_the_archive_polls_and_copies_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Frozen for longer than other commands wait for an answer, then until Spark's clients have given up."""
-    monkeypatch.setattr(archive, "kafka_options", lambda *given: {**kafka_options(*given), **IMPATIENT})
+    """Frozen for longer than other commands wait for an answer, then until the tasks have given up."""
     with own_broker(tmp_path / "broker") as (connection, pid):
+        monkeypatch.setattr(archive, "_BROKER_WAIT_S", connection.address.timeout_s + 15)
         shop, said, timers = Shop.open(connection, new_topic(connection), tmp_path), list[str](), list[Timer]()
         log = records(5, 200)
         shop.sell(log)
 
         def say(line: str) -> None:
             said.append(line)
-            if "copying" in line:
+            if "copying" in line and len(timers) == 1:
                 timers.append(frozen(pid, MOST_S))
             if "trying again in" in line:
                 timers[-1].cancel()

@@ -8,17 +8,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tandem.batch.archive import copy_task
-from tandem.batch.archive.copy_task import SCHEMA, Copied, copy_records, refuse_torn, total
+from tandem.batch.archive import copy, copy_task
+from tandem.batch.archive.copy_task import Copied, copy_records, refuse_torn, total
 from tandem.batch.archive.decode_to_files import Decoding
 from tandem.batch.runtime.parquet_writer import Written
-from tandem.infra.spark.header_texts import with_texts
 from tandem.ledger.delta.location import Location
 from tandem.views.kernel import kernel
 from tandem.views.project import project
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.source.source import RECORDS_SCHEMA
 from tests.batch.filed import AT, DEFINITIONS, SOURCE
+from tests.one_process import ADDRESS, MemoryBroker, Tasks
 
 FILES = {"tandem.toml": b"", "definitions.py": DEFINITIONS}
 GOOD, BAD = b'{"at": "2026-11-01T12:00:00Z"}', b"{"
@@ -50,8 +50,7 @@ def records(first: int, values: Sequence[bytes | None], *, partition: int = 0) -
 
 
 def run(task: Decoding, batches: Sequence[pa.RecordBatch], *, typed: bool = True) -> Copied:
-    rows = [pa.Table.from_batches([row]) for row in copy_records(task, map(with_texts, batches), typed=typed)]
-    return total(pa.concat_tables([pa.schema([(SCHEMA.split()[0], pa.binary())]).empty_table(), *rows]), typed=typed)
+    return total([copy_records(task, (pa.Table.from_batches([batch]) for batch in batches), typed=typed)], typed=typed)
 
 
 def stored(place: Location, files: Sequence[Written], schema: pa.Schema) -> pa.Table:
@@ -91,6 +90,26 @@ def test_a_task_without_records_writes_nothing(tmp_path: Path, typed: bool) -> N
     found = run(task, [records(0, [])], typed=typed)
     assert (found.files, found.decoded is None) == ((), not typed)
     assert not [*tmp_path.rglob("*.parquet")]
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 5])
+def test_each_task_reads_another_piece_of_the_planned_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks: int) -> None:
+    monkeypatch.setattr(copy, "_FEW_RECORDS", 3)
+    broker, task = MemoryBroker(), work(tmp_path)
+    log = broker.new_topic(partitions=3)
+    broker.stand_in(monkeypatch)
+    for partition, values in ((0, 40), (1, 7)):
+        log.append([GOOD] * values, partition=partition)
+        log.skip(partition, 2)
+    planned = Ranges.of({(log.topic.id, 0): (5, 42), (log.topic.id, 1): (0, 9)})
+
+    copied = copy.copy(Tasks(tasks), ADDRESS, [log.topic], planned, task, parallelism=tasks)  # type: ignore[arg-type]
+
+    rows = stored(task.archive, copied.files, RECORDS_SCHEMA).select(["partition", "offset"]).to_pylist()
+    expected = [(0, offset) for offset in range(5, 40)] + [(1, offset) for offset in range(7)]
+    assert sorted((row["partition"], row["offset"]) for row in rows) == expected
+    assert len(copied.files) > tasks
+    refuse_torn(copied, planned)
 
 
 def test_row_groups_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,11 @@ from contextlib import closing
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
+from kafka import KafkaProducer
 
 from tandem.infra import kafka
 from tandem.infra.kafka.bulk_reader import BulkReader, LogMoved
+from tandem.infra.kafka.kafka_python.client import configuration
 from tandem.views.source.offset_ranges import Offsets, Partition
 from tandem.views.source.source import RECORDS_SCHEMA
 from tests.infra.kafka.test_contract import BASE, HARD
@@ -115,6 +117,46 @@ def test_a_read_waits_for_the_first_record_and_for_no_second(broker: kafka.Broke
         while reading.read(most=9, wait_s=0.5).ends:
             began = time.monotonic()
         assert time.monotonic() - began > 0.4  # the client rounds times to milliseconds
+
+
+def test_pieces_of_a_partition_hold_each_record_once(broker: kafka.BrokerConnection) -> None:
+    topic = new_topic(broker)
+    for number, commit in enumerate((True, False, True, True)):
+        transaction(broker, topic, number, commit=commit)
+    produce(broker, topic, [b"%d" % number for number in range(4, 9)])
+    # A record and a marker each, then 5 records.
+    committed = [(0, b"0"), (4, b"2"), (6, b"3"), *((4 + number, b"%d" % number) for number in range(4, 9))]
+    for cut in range(14):
+        pieces = [(0, cut), (cut, 13)]
+        found = [
+            (row["offset"], row["value"])
+            for piece in pieces
+            for table in kafka.records_within(broker.address, [topic], (topic.id, 0), piece, columns=PLACE)
+            for row in table.to_pylist()
+        ]
+        assert found == committed, cut
+
+
+def test_a_header_whose_name_is_not_utf8_hides_no_record(broker: kafka.BrokerConnection) -> None:
+    class Name(str):
+        __slots__ = ()
+
+        def encode(self, *_: object) -> bytes:
+            return b"caf\xe9"
+
+    topic = new_topic(broker, partitions=1)
+    producer = KafkaProducer(**configuration(broker.address))
+    for value in (b"0", b"1"):
+        producer.send(topic.name, value, headers=[("a", b"x"), (Name("cafe"), b"y")])
+    producer.close()
+    produce(broker, topic, [b"2"])
+    (found,) = kafka.records_within(broker.address, [topic], (topic.id, 0), (0, 3), columns=RECORDS_SCHEMA.names)
+    headers = [{"key": "a", "value": b"x"}, {"key": "\ufffd", "value": b"y"}]
+    assert found.select(["value", "headers"]).to_pylist() == [
+        {"value": b"0", "headers": headers},
+        {"value": b"1", "headers": headers},
+        {"value": b"2", "headers": None},
+    ]
 
 
 def test_offsets_that_are_gone_end_the_reading(broker: kafka.BrokerConnection) -> None:
