@@ -15,10 +15,12 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tandem.views.bound_view import BoundMeasure, BoundView
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.instant import utc_text
+from tandem.views.lookup import check_place
 from tandem.views.source.event import TIMESTAMP
-from tandem.views.view import BoundMeasure, BoundView, View, bind, state_schema
+from tandem.views.view import View, bind, state_schema
 from tandem.views.windows.placement import WINDOW_COLUMNS
 
 PIECE: Final = pa.field("_piece", pa.int8())
@@ -49,6 +51,8 @@ class DatedView(View):
                 "time on; apply it to the whole history"
             )
         *before, last = _views(self)
+        for view in (*before, last):
+            check_place(view.lookup, f"view {self.name!r}", "earlier definitions")
         for view in before:
             _refuse_unlike(view, last)
         names = _columns(tuple(map(bind, (*before, last))))

@@ -1,157 +1,104 @@
-"""A look-up: what a table of the project's files says of each event of a view.
+"""A look-up: the row of a table for each event of a view, which the view's expressions read as columns of a struct.
 
-    regions = Table.from_file("regions.csv", key="code")
-    sales = View(source=orders, lookup={"r": regions.now(code="region")}, keys={"area": "r.area"}, measures={"n": count()})
+    price_of = Table(prices, key={"sku": "sku"}, gone="deleted")
+    sales = View(source=orders, lookup={"p": price_of.as_of(sku="sku")}, measures={"revenue": total("items * p.price")})
 
-The file is part of the definition, so batch and speed look up the same, and another content is another definition. It is a
-constant in the statement that folds events. DuckDB finds a key in it by comparing with all of them, which bounds its rows.
+`tandem.views.kernel.look_up` finds the rows. In a file of the project (`tandem.views.file_table`) there is one version.
 """
 
-import csv
-import io
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Final
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, Protocol, cast
 
+import duckdb
 import pyarrow as pa
 
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.source import Source
-from tandem.views.sql.engine import quoted
+from tandem.views.source.value_types import ValueType
+from tandem.views.sql import engine
 from tandem.views.sql.expressions import Expression, bind_expression
 from tandem.views.sql.syntax import enclosed
-from tandem.views.value_forms import not_a_text
+from tandem.views.value_forms import display_text, not_a_text
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
-_MOST_ROWS: Final = 1_000
-MOST_BYTES: Final = 1 << 20
-"""The bytes of a file in which a view can look up."""
+_MISSING: Final = "'null', 'reject' or constants by column, such as {'price': '0'}"
 
-_FILES: ContextVar[Callable[[str], bytes]] = ContextVar("files")
-"""What reads a file of the project whose definitions are being imported."""
+How = Literal["as_of", "now"]
+"""Which version of a key is found: the one at the event's own time, or the latest."""
 
-
-@contextmanager
-def project_files(read: Callable[[str], bytes]) -> Iterator[None]:
-    """Let `Table.from_file` read by this function, which raises DefinitionError for a file that the project lacks."""
-    token = _FILES.set(read)
-    try:
-        yield
-    finally:
-        _FILES.reset(token)
+Missing = Literal["null", "reject"] | Mapping[str, str]
+"""What an event without a row gets: NULL, a rejection, or a row of these constants."""
 
 
-@dataclass(frozen=True)
-class FileTable:
-    """The rows of a CSV file by one of its columns; all values are texts, and an empty field is NULL."""
+class LookedUp(Protocol):
+    """A table in which views look up: its source, its key's columns, and the type of its rows without them."""
 
-    path: str
-    key: str
-    content: bytes = field(repr=False)
+    @property
+    def lookup_source(self) -> Source | None:
+        """The source whose events are its versions; None of a file."""
 
-    def now(self, **key: str) -> "Lookup":
-        """The row whose key is what an expression over the event gives: `regions.now(code="region")`.
+    @property
+    def label(self) -> str:
+        """What errors call it."""
 
-        Raises DefinitionError unless exactly the key's column is named.
-        """
-        if list(key) != [self.key]:
-            raise DefinitionError(f"look-up in {self.path}: its key is {self.key}; write now({self.key}='...')")
-        return Lookup(self, key[self.key])
+    @property
+    def summary(self) -> str:
+        """What it is, for a person."""
 
-    @cached_property
-    def rows(self) -> dict[str, dict[str, str | None]]:
-        """The rows by key, without it."""
-        return dict(_rows(self))
+    @property
+    def lookup_keys(self) -> Mapping[str, ValueType]:
+        """The columns of its key with their types."""
 
-    @cached_property
-    def type(self) -> pa.StructType:
-        """The type of a row."""
-        first = next(iter(self.rows.values()))
-        return pa.struct([(name, pa.string()) for name in first])
+    @property
+    def row_type(self) -> pa.StructType:
+        """The type of a row, without the key."""
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """The row of `table` that has the value of `key`, an expression over the event; NULL if none has it."""
+    """The row of `table` that has the values of `key`, expressions over the event in the order of the table's key.
 
-    table: FileTable
-    key: str
+    `defaults` has the columns of an event without a row, as constants in SQL; without any that row is NULL, and with `reject`
+    the view rejects the event.
+    """
 
-
-def from_file(path: str, key: str) -> FileTable:
-    """The table of a CSV file beside definitions.py. Raises DefinitionError for a file that cannot be one."""
-    read = _FILES.get(None)
-    if not isinstance(path, str) or not isinstance(key, str):
-        raise DefinitionError(f"Table.from_file: {path!r} and {key!r} are not a file and a column, such as 'regions.csv', 'code'")
-    if read is None:
-        raise DefinitionError(f"Table.from_file: {path} is read with the project that it is a file of; load the project")
-    table = FileTable(path, key, read(path))
-    if not table.rows:
-        raise DefinitionError(f"{path}: no rows; a table has at least one")
-    return table
-
-
-def _rows(table: FileTable) -> Iterator[tuple[str, dict[str, str | None]]]:
-    """The rows of a table's file. Raises DefinitionError with the line."""
-    try:
-        text = table.content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DefinitionError(f"{table.path}: byte {error.start} is not UTF-8: {error.reason}") from error
-    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        header = next(lines, [])
-        for name in header:
-            if not _NAME.fullmatch(name):
-                raise DefinitionError(f"{table.path}:1: {name!r} is not a name: a letter, then letters, digits and underscores")
-        if len({name.casefold() for name in header}) < len(header):
-            raise DefinitionError(f"{table.path}:1: two columns have one name; names differ in more than case")
-        if table.key not in header or len(header) == 1:
-            raise DefinitionError(
-                f"{table.path}:1: key {table.key!r} and another column are needed; columns: {listed(table.key, header)}"
-            )
-        seen_at: dict[str, int] = {}
-        for values in lines:
-            place = f"{table.path}:{lines.line_num}"
-            if len(values) != len(header):
-                raise DefinitionError(f"{place}: {len(values)} fields; the header has {len(header)}")
-            row: dict[str, str | None] = {name: value or None for name, value in zip(header, values, strict=True)}
-            key = row.pop(table.key)
-            if key is None:
-                raise DefinitionError(f"{place}: the key {table.key} is empty")
-            if key in seen_at:
-                raise DefinitionError(f"{place}: {key!r} is the key of line {seen_at[key]}, too")
-            seen_at[key] = lines.line_num
-            if len(seen_at) > _MOST_ROWS:
-                raise DefinitionError(f"{place}: more than {_MOST_ROWS} rows; join larger tables in SQL (docs/tables.md)")
-            yield key, row
-    except csv.Error as error:
-        raise DefinitionError(f"{table.path}:{lines.line_num}: {error}") from error
-
-
-@dataclass(frozen=True)
-class BoundLookup:
-    """A look-up of a view: its name, what it looks up, and the expression of the key."""
-
-    name: str
-    lookup: Lookup
-    key: Expression
+    table: LookedUp
+    key: tuple[tuple[str, str], ...]
+    how: How = "now"
+    reject: bool = False
+    defaults: tuple[tuple[str, str], ...] = ()
 
     @property
     def text(self) -> str:
         """What is looked up, for a person."""
-        return f"{self.lookup.table.path} ({len(self.lookup.table.rows)} rows) by {self.lookup.key}"
+        how = "" if self.how == "now" else " as of the event's time"
+        missing = ", else rejected" if self.reject else "".join(f", else {name} {text}" for name, text in self.defaults)
+        return f"{self.table.summary}{how} by {', '.join(text for _, text in self.key)}{missing}"
 
-    @property
-    def sql(self) -> str:
-        """SQL over an event for its row, NULL if it has none or the key cannot be computed."""
-        type_ = f"MAP(VARCHAR, STRUCT({', '.join(f'{quoted(name.name)} VARCHAR' for name in self.lookup.table.type)}))"
-        pairs = (f"{_literal(key)}: {_struct(row)}" for key, row in self.lookup.table.rows.items())
-        return f"CAST(MAP {{{', '.join(pairs)}}} AS {type_})[TRY({enclosed(self.key.text)})] AS {quoted(self.name)}"
+
+def lookup_in(table: LookedUp, how: How, key: Mapping[str, Any], missing: Any) -> Lookup:
+    """The look-up by these expressions. Raises DefinitionError unless they are those of the table's key."""
+    names, example = [*table.lookup_keys], ", ".join(f"{name}='...'" for name in table.lookup_keys)
+    if {*key} != {*names}:
+        keys = "its key is" if len(names) == 1 else "its keys are"
+        raise DefinitionError(f"look-up in {table.label}: {keys} {', '.join(names)}; write {how}({example})")
+    if not (missing in ("null", "reject") if isinstance(missing, str) else isinstance(missing, Mapping) and missing):
+        raise DefinitionError(f"look-up in {table.label}: missing={display_text(missing)}; expected {_MISSING}")
+    defaults = () if isinstance(missing, str) else tuple(missing.items())
+    return Lookup(table, tuple((name, key[name]) for name in names), how, missing == "reject", defaults)
+
+
+@dataclass(frozen=True)
+class BoundLookup:
+    """A look-up of a view: its name, what it looks up, the expressions of the key, and the columns of an event without a row."""
+
+    name: str
+    lookup: Lookup
+    keys: tuple[Expression, ...]
+    defaults: tuple[tuple[str, pa.Array], ...] = ()
 
 
 def expression_inputs(source: Source, lookups: Mapping[str, Any], place: str) -> tuple[pa.Schema, str, tuple[BoundLookup, ...]]:
@@ -159,11 +106,22 @@ def expression_inputs(source: Source, lookups: Mapping[str, Any], place: str) ->
     fields, event = prepared_schema(source), source.event.__name__
     if source.prepare is not None:
         event = f"{event} prepared by {source.prepare.__name__}"
-    bound = _bind(lookups, fields, event, place)
+    bound = _bind(lookups, source, event, place)
     return with_lookups(fields, bound), event, bound
 
 
-def _bind(lookups: Mapping[str, Any], fields: pa.Schema, event: str, place: str) -> tuple[BoundLookup, ...]:
+def check_place(lookups: Mapping[str, Any], place: str, what: str) -> None:
+    """Raise DefinitionError if a view looks up in tables of sources although it has, or reads, `what`."""
+    for name, lookup in lookups.items() if what else ():
+        if isinstance(lookup, Lookup) and lookup.table.lookup_source is not None:
+            raise DefinitionError(
+                f"{place}, lookup {name!r}: a view with {what} does not look up in a table of a source yet; look up in a "
+                "file, or join both in SQL (docs/tables.md)"
+            )
+
+
+def _bind(lookups: Mapping[str, Any], source: Source, event: str, place: str) -> tuple[BoundLookup, ...]:
+    fields = prepared_schema(source)
     names = {name.casefold(): name for name in fields.names}
     bound = []
     for name, lookup in lookups.items():
@@ -174,32 +132,60 @@ def _bind(lookups: Mapping[str, Any], fields: pa.Schema, event: str, place: str)
             raise DefinitionError(f"{part}: {event} has a field {other!r}; give the look-up another name")
         if not isinstance(lookup, Lookup):
             raise DefinitionError(
-                f"{part}: {type(lookup).__name__} is not a look-up in a file, such as regions.now(code='region') for "
-                "regions = Table.from_file('regions.csv', key='code'); a table of a source is joined in SQL (docs/tables.md)"
+                f"{part}: {type(lookup).__name__} is not a look-up, such as price_of.as_of(sku='sku') for price_of = Table(...), "
+                "or regions.now(code='region') for regions = Table.from_file('regions.csv', key='code')"
             )
-        if not isinstance(lookup.key, str):
-            raise DefinitionError(f"{part}: {lookup.key!r} {not_a_text(lookup.key)}")
-        try:
-            key = bind_expression(lookup.key, fields, event)
-        except DefinitionError as error:
-            raise DefinitionError(f"{part}: {lookup.key!r} {error}") from error
-        if key.type.kind != "text":
+        if lookup.table.lookup_source == source:
             raise DefinitionError(
-                f"{part}: {lookup.key!r} is of type {key.type.sql}; keys of {lookup.table.path} are texts; write "
-                f"CAST({lookup.key} AS VARCHAR)"
+                f"{part}: {lookup.table.label} is a table of the view's own source, whose events would be folded with versions "
+                "that they are themselves; take a table of another source"
             )
-        bound.append(BoundLookup(name, lookup, key))
+        keys = tuple(_key(lookup.table, key, fields, event, part) for key in lookup.key)
+        bound.append(BoundLookup(name, lookup, keys, tuple(_defaults(lookup, part))))
     return tuple(bound)
+
+
+def _key(table: LookedUp, key: tuple[str, Any], fields: pa.Schema, event: str, part: str) -> Expression:
+    of, text = key
+    if not isinstance(text, str):
+        raise DefinitionError(f"{part}: {text!r} {not_a_text(text)}")
+    try:
+        bound = bind_expression(text, fields, event)
+    except DefinitionError as error:
+        raise DefinitionError(f"{part}: {text!r} {error}") from error
+    wanted = table.lookup_keys[of]
+    if bound.type != wanted and {bound.type.kind, wanted.kind} != {"integer"}:
+        raise DefinitionError(
+            f"{part}: {text!r} is of type {bound.type.sql}; {of} of {table.label} is of type {wanted.sql}; write "
+            f"CAST({text} AS {wanted.sql})"
+        )
+    return bound
+
+
+def _defaults(lookup: Lookup, part: str) -> list[tuple[str, pa.Array]]:
+    """The constants of an event without a row, each an array of one value. Raises DefinitionError."""
+    row, defaults = lookup.table.row_type, []
+    for name, text in lookup.defaults:
+        where = f"{part}, missing {name!r}"
+        if row.get_field_index(name) < 0:
+            raise DefinitionError(f"{where}: {lookup.table.label} has no such column; columns: {listed(str(name), row.names)}")
+        if not isinstance(text, str):
+            raise DefinitionError(f"{where}: {text!r} {not_a_text(text)}")
+        type_ = row.field(name).type
+        try:
+            constant = bind_expression(text, pa.schema([("_", pa.bool_())]), "a constant")
+            value = engine.query(f"SELECT {enclosed(text)} AS v", {})["v"].combine_chunks().cast(type_)
+        except (DefinitionError, duckdb.Error, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise DefinitionError(f"{where}: {text!r} is not a constant of type {type_}: {str(error).splitlines()[0]}") from error
+        if constant.fields:
+            raise DefinitionError(f"{where}: {text!r} reads a field; it is a constant, such as '0'")
+        defaults.append((name, cast("pa.Array", value)))
+    return defaults
 
 
 def with_lookups(fields: pa.Schema, lookups: tuple[BoundLookup, ...]) -> pa.Schema:
     """The fields of events, and the columns of the look-ups."""
-    return pa.schema([*fields, *((each.name, each.lookup.table.type) for each in lookups)])
-
-
-def rows_sql(lookups: tuple[BoundLookup, ...], rows: str) -> str:
-    """SQL for rows of events with the columns of the look-ups."""
-    return f"(SELECT *, {', '.join(lookup.sql for lookup in lookups)} FROM {rows})" if lookups else rows
+    return pa.schema([*fields, *((each.name, each.lookup.table.row_type) for each in lookups)])
 
 
 def reading_events(expression: Expression, lookups: tuple[BoundLookup, ...]) -> Expression:
@@ -208,12 +194,4 @@ def reading_events(expression: Expression, lookups: tuple[BoundLookup, ...]) -> 
     if not used:
         return expression
     of_event = expression.fields - {each.name for each in used}
-    return replace(expression, fields=of_event.union(*(each.key.fields for each in used)))
-
-
-def _struct(row: Mapping[str, str | None]) -> str:
-    return "{" + ", ".join(f"{_literal(name)}: {_literal(value)}" for name, value in row.items()) + "}"
-
-
-def _literal(value: str | None) -> str:
-    return "NULL" if value is None else "'" + value.replace("'", "''") + "'"
+    return replace(expression, fields=of_event.union(*(key.fields for each in used for key in each.keys)))

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from tandem.views.bound_view import BoundView
 from tandem.views.errors import DefinitionError, listed
 from tandem.views.instant import MICROSECOND, time_of
 from tandem.views.source.source import Source
@@ -23,7 +24,7 @@ from tandem.views.sql.syntax import with_columns
 from tandem.views.time_zone import time_zone
 from tandem.views.united_source import sources_of
 from tandem.views.value_forms import MAPPINGS, not_a_mapping, not_a_text
-from tandem.views.view import BoundView, View, bind
+from tandem.views.view import View, bind
 from tandem.views.windows import AllTime, Calendar, Current, Hopping, Tumbling, Window
 from tandem.views.windows.calendar import YEARS, window_starts
 from tandem.views.windows.placement import Placement
@@ -143,7 +144,7 @@ def over_views(rollups: Iterable[Rollup], views: Mapping[str, View]) -> dict[str
 
     def over(each: Rollup) -> Rollup:
         parent = over(each.parent) if isinstance(each.parent, Rollup) else views[each.parent.name]
-        return replace(each, parent=parent, source=parent.source)
+        return replace(each, parent=parent, source=parent.source, lookup=parent.lookup)
 
     return {each.name: over(each) for each in rollups}
 

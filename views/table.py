@@ -5,22 +5,27 @@ The table itself reads no event and stores no state: it unites the states of the
 leaves out keys whose latest version is gone. A question may name a time: then only versions up to that time are united.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final, get_args
 
+import pyarrow as pa
+
 from tandem.views.errors import DefinitionError
-from tandem.views.lookup import FileTable, from_file
+from tandem.views.file_table import FileTable, from_file
+from tandem.views.lookup import How, Lookup, Missing, lookup_in
 from tandem.views.measures.first_last import GONE, NewestVersion, Order
-from tandem.views.rollup import Rollup, ancestors
+from tandem.views.rollup import Rollup, ancestors, root
 from tandem.views.source.event import event_fields
 from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.source import Source
+from tandem.views.source.value_types import ValueType
 from tandem.views.sql.engine import quoted
 from tandem.views.sql.expressions import bind_expression
-from tandem.views.united_source import names_of
+from tandem.views.united_source import names_of, sources_of
 from tandem.views.value_forms import display_text
-from tandem.views.view import View
+from tandem.views.view import View, bind
 from tandem.views.windows.in_time import AllTime, Current
 
 VALID_FROM: Final = "valid_from"
@@ -80,14 +85,82 @@ class Table(Rollup):
             **parts,
         )
 
+    def as_of(self, *, missing: Missing = "null", **key: str) -> Lookup:
+        """For each event of a view the version that was valid at the event's own time: `price_of.as_of(sku="sku")`.
+
+        * `key`: by column of the table's key, an expression over the event.
+        * `missing`: what an event without a row gets: "null"; "reject", which counts it as `unmatched`; or constants by
+          column, such as {"price": "0"}.
+
+        Raises DefinitionError unless exactly the key's columns are named.
+        """
+        return lookup_in(self, "as_of", key, missing)
+
+    def now(self, *, missing: Missing = "null", **key: str) -> Lookup:
+        """For each event of a view the latest version, whatever the event's time; otherwise as `as_of`."""
+        return lookup_in(self, "now", key, missing)
+
+    @property
+    def label(self) -> str:
+        """What errors call it."""
+        return f"table {self.name}" if self.name else "the table"
+
+    @property
+    def summary(self) -> str:
+        """What views look up in, for a person."""
+        return self.label
+
+    @property
+    def lookup_source(self) -> Source:
+        """The source whose events are the versions."""
+        return sources_of(self.parent.source)[0]
+
+    @property
+    def lookup_keys(self) -> Mapping[str, ValueType]:
+        """The types of the columns of its key."""
+        return {name: key.type for name, key in bind(self.parent).keys if name != VALID_FROM}
+
+    @cached_property
+    def row_type(self) -> pa.StructType:
+        """The type of a row, without the key."""
+        types = {measure.name: measure.aggregate.answer for measure in bind(self.parent).measures}
+        return pa.struct([(name, types[name]) for name in self.measures])
+
     @staticmethod
     def from_file(path: str, *, key: str) -> FileTable:
         """The rows of a CSV file beside definitions.py, in which views look up: `Table.from_file("regions.csv", key="code")`.
 
-        The first line names the columns; all values are texts, and an empty field is NULL. A file has at most 1 000 rows. Raises
-        DefinitionError for a file that is missing or cannot be read so.
+        The first line names the columns; all values are texts, and an empty field is NULL. A file has at most 100 000 rows.
+        Raises DefinitionError for a file that is missing or cannot be read so.
         """
         return from_file(path, key)
+
+
+def over_tables(lookups: Mapping[str, Lookup], tables: Mapping[str, View]) -> dict[str, Lookup]:
+    """Look-ups in these tables in place of those of the same names."""
+    return {
+        name: replace(each, table=tables[each.table.name]) if isinstance(each.table, Table) else each  # type: ignore[arg-type]
+        for name, each in lookups.items()
+    }
+
+
+def looked_up(view: View) -> dict[str, View]:
+    """By name the views of versions in which a view looks up, or the root of a rollup. They have to be folded before it."""
+    return {table.parent.name: table.parent for table, _ in _lookups(view)}
+
+
+def lookup_kinds(view: View) -> dict[str, How]:
+    """By name of a view of versions how a view looks up in it: "now" if any of its look-ups takes the latest version."""
+    kinds: dict[str, How] = {}
+    for table, how in _lookups(view):
+        kinds[table.parent.name] = "now" if "now" in (how, kinds.get(table.parent.name)) else how
+    return kinds
+
+
+def _lookups(view: View) -> Iterator[tuple[Table, How]]:
+    for each in root(view).lookup.values():
+        if isinstance(each.table, Table):
+            yield each.table, each.how
 
 
 def origin(view: View) -> dict[str, Any]:
@@ -142,6 +215,7 @@ def _versions(
         keys={**key, VALID_FROM: _field_sql(source, source.time_column)},
         measures={name: replace(newest, expression=text) for name, text in expressions.items()},
         where=parts.get("where"),
+        name=f"{name}{VERSIONS}" if isinstance(name := parts.get("name"), str) and name else "",
         docs={name: text for name, text in (parts.get("docs") or {}).items() if name in named},
         units={name: text for name, text in (parts.get("units") or {}).items() if name in named},
     )

@@ -13,8 +13,10 @@ from typing import Final
 import pyarrow as pa
 
 from tandem.views.arrow import arrays
+from tandem.views.bound_view import BoundMeasure, BoundView
 from tandem.views.column_names import check_columns
 from tandem.views.errors import DefinitionError, listed
+from tandem.views.lookup import check_place
 from tandem.views.measures.derived import Derived
 from tandem.views.measures.filtered import bare, filtered
 from tandem.views.measures.measure import LOG_ORDER, POSITION, Measure
@@ -26,8 +28,6 @@ from tandem.views.sql.engine import quoted
 from tandem.views.united_source import UnitedSource, sources_of
 from tandem.views.view import (
     BINDINGS,
-    BoundMeasure,
-    BoundView,
     View,
     add_derived_measures,
     bind,
@@ -132,6 +132,7 @@ def _binding(view: View) -> BoundView:
         bound.placement,
         bound.window_inputs,
         lookups=bound.lookups,
+        lookups_of_filter=bound.lookups_of_filter,
     )
 
 
@@ -150,6 +151,7 @@ def _check(view: View, place: str) -> None:
         raise DefinitionError(
             f"{place}, keep: a view over several sources keeps all its windows, because each source has its own newest time"
         )
+    check_place(view.lookup, place, "several sources")
     sources = sources_of(view.source)
     names = [each.name for each in sources]
     for name, measure in view.measures.items():

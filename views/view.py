@@ -1,7 +1,7 @@
 """A view: keys, a window and measures over the events of a source, and the columns of its tables."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property, lru_cache
@@ -10,14 +10,15 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from tandem.views.bound_view import BoundMeasure, BoundView
 from tandem.views.column_names import check_columns, state_columns
 from tandem.views.definition_text import literal
 from tandem.views.errors import DefinitionError, listed
-from tandem.views.lookup import BoundLookup, Lookup, expression_inputs, reading_events
+from tandem.views.lookup import Lookup, check_place, expression_inputs, reading_events
 from tandem.views.measures.custom import CustomMeasure, told
 from tandem.views.measures.derived import Derived, bind_derived
 from tandem.views.measures.filtered import Filtered
-from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, PLACE, POSITION, Aggregate, Approximation, Measure, State
+from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, PLACE, POSITION, Approximation, Measure
 from tandem.views.source.event import TIMESTAMP, event_fields, is_label
 from tandem.views.source.log_order import GENERATION, place_sql
 from tandem.views.source.source import Source
@@ -41,7 +42,7 @@ class View:
     * `keys`: expressions by name. Each combination of their values has its own answers; NULL is a value like any other.
     * `window`: which events of a key share an answer.
     * `measures`: the aggregates over the events of a key and window, by name.
-    * `lookup`: by name the row of a table of the project's files for each event, whose columns expressions read as `name.column`.
+    * `lookup`: by name the row of a table for each event, whose columns expressions read as `name.column`.
     * `where`: a condition; events for which it is not true are left out, and no other expression is evaluated for them.
     * `keep`: how long windows stay. A window that ends at least this long before the greatest event time below the cut leaves the
       answers, and events that come for it later do not bring it back. Log time decides, no clock. The default keeps all windows.
@@ -120,57 +121,6 @@ class View:
         )
 
 
-@dataclass(frozen=True)
-class BoundMeasure:
-    """A measure of a bound view: its aggregate, its inputs and the names of its state columns.
-
-    A derived measure has no inputs and states, but an expression over the answers of the measures in `reads`.
-    """
-
-    name: str
-    aggregate: Aggregate
-    inputs: tuple[Expression, ...] = ()
-    columns: tuple[str, ...] = ()
-    derived: Expression | None = None
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """The measures that it is derived from, in order of name."""
-        return () if self.derived is None else tuple(sorted(self.derived.fields))
-
-    @property
-    def states(self) -> Iterator[tuple[str, State]]:
-        """The state columns' names with their states."""
-        return zip(self.columns, self.aggregate.states, strict=True)
-
-
-@dataclass(frozen=True)
-class BoundView:
-    """A view whose every expression is checked and typed; `earlier` are state columns of earlier definitions alone."""
-
-    keys: tuple[tuple[str, Expression], ...]
-    where: Expression | None
-    measures: tuple[BoundMeasure, ...]
-    placement: Placement
-    window_inputs: tuple[Expression, ...] = ()
-    earlier: tuple[tuple[str, pa.DataType], ...] = ()
-    lookups: tuple[BoundLookup, ...] = ()
-
-    @property
-    def states(self) -> list[tuple[str, pa.DataType]]:
-        """The names and types of all columns of states."""
-        return [*((name, state.type) for measure in self.measures for name, state in measure.states), *self.earlier]
-
-    @property
-    def expressions(self) -> tuple[Expression, ...]:
-        """The expressions of keys, look-ups, window and measures, equal ones once."""
-        used = [expression for _, expression in self.keys]
-        used += [lookup.key for lookup in self.lookups]
-        used += self.window_inputs
-        used += [expression for measure in self.measures for expression in measure.inputs]
-        return tuple({expression.canonical: expression for expression in used}.values())
-
-
 BINDINGS: Final[dict[type[Source], Callable[[View], BoundView]]] = {}
 """How views over a kind of source are bound, if not as views over one source are."""
 
@@ -203,6 +153,7 @@ def _binding(view: View) -> BoundView:
         return bound
 
     where = None if view.where is None else condition("where", view.where)
+    in_filter = frozenset(view.lookup) & bind_expression(view.where or "TRUE", fields, event).fields
     keys = tuple((name, expression(f"key {name!r}", text)) for name, text in view.keys.items())
     looked_at = tuple(expression("window", text) for text in view.window.inputs)
     try:
@@ -210,6 +161,7 @@ def _binding(view: View) -> BoundView:
     except DefinitionError as error:
         raise DefinitionError(f"{place}, window: {', '.join(map(repr, view.window.inputs))} {error}") from error
     _check_keep(view, placement, place)
+    check_place(view.lookup, place, "a keep" if view.keep else "")
     measures: dict[str, BoundMeasure] = {}
     for name, measure in view.measures.items():
         if isinstance(measure, Derived):
@@ -240,7 +192,7 @@ def _binding(view: View) -> BoundView:
                 f"{place}, {part}: a condition reads other rows, and those that {view.source.prepare.__name__} makes of one "
                 "event have no order; take a source without prepare"
             )
-        inputs = tuple(expression(part, _placed(view.source, text), in_log) for text in measure.inputs)
+        inputs = tuple(expression(part, _event_sql(view.source, text), in_log) for text in measure.inputs)
         try:
             aggregate = measure.bind([input_.type for input_ in inputs])
             if isinstance(inner, CustomMeasure):
@@ -250,7 +202,8 @@ def _binding(view: View) -> BoundView:
         measures[name] = BoundMeasure(name, aggregate, inputs, state_columns(name, aggregate.states))
     add_derived_measures(view, measures, place)
     check_columns(place, names_of_columns(placement), [*view.keys, *columns_of(measures.values())])
-    return BoundView(keys, where, tuple(measures[name] for name in view.measures), placement, looked_at, lookups=lookups)
+    bound = tuple(measures[name] for name in view.measures)
+    return BoundView(keys, where, bound, placement, looked_at, lookups=lookups, lookups_of_filter=in_filter)
 
 
 def add_derived_measures(view: View, measures: dict[str, BoundMeasure], place: str) -> None:
@@ -314,7 +267,7 @@ def described(view: View, name: str) -> dict[str, str]:
     return {what: text for what, text in found.items() if text}
 
 
-def _placed(source: Source, text: Any) -> Any:
+def _event_sql(source: Source, text: Any) -> Any:
     """An input, with the source's columns in place of the inputs for an event's time and place."""
     if not isinstance(text, str):
         return text

@@ -38,8 +38,8 @@ from tandem.views.arrow import arrays
 from tandem.views.dated import DatedView
 from tandem.views.kernel import kernel
 from tandem.views.kernel.kernel import Partial
+from tandem.views.kernel.look_up import with_rows
 from tandem.views.kernel.rows import written
-from tandem.views.lookup import rows_sql
 from tandem.views.oracle import Firsts
 from tandem.views.read_columns import columns
 from tandem.views.source.event import TIMESTAMP
@@ -49,6 +49,7 @@ from tandem.views.source.value_types import normalised
 from tandem.views.sql import engine
 from tandem.views.sql.engine import quoted
 from tandem.views.sql.syntax import enclosed
+from tandem.views.table import looked_up
 from tandem.views.verify.compare import MeasureDifference, plus
 from tandem.views.view import View, answer_schema, bind, state_schema
 from tandem.views.windows import WINDOW_COLUMNS, Hopping
@@ -113,6 +114,7 @@ class _Drawn:
     published: pa.Table
     events: dict[_Part, list[pa.Table] | None]
     kept_from: datetime | None = None
+    versions: Mapping[str, pa.Table] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -224,7 +226,13 @@ def _drawn(tables: Tables, live: Publication, view: View, keys: int) -> _Drawn:
     found = _matching(answers.select(list(view.keys)), named, chosen)  # DuckDB cannot read every answer: totals have 76 digits
     published = answers.take(found[_ROW]).append_column(_KEY, found[_KEY])
     parts: dict[_Part, list[pa.Table] | None] = {_Part(number): [] for number in range(chosen.num_rows)}
-    return _Drawn(view, chosen, published, parts, live.views[view.name].first_window)
+    versions = {name: _versions(tables, live, of) for name, of in looked_up(view).items()}
+    return _Drawn(view, chosen, published, parts, live.views[view.name].first_window, versions)
+
+
+def _versions(tables: Tables, live: Publication, view: View) -> pa.Table:
+    """The published versions of a table, which are verified as a view of their own."""
+    return kernel.versions(view, kernel.merge_states(view, [*_published(tables, live, view, state_schema(view).names)]))
 
 
 def _published(tables: Tables, live: Publication, view: View, names: Sequence[str]) -> Iterator[pa.Table]:
@@ -243,7 +251,7 @@ def _hold(drawn: _Drawn, events: pa.Table, prepared: pa.Table) -> None:
     # A dated view has several filters; the oracle asks the one of each event's window.
     where = None if bound.where is None or isinstance(view, DatedView) else enclosed(bound.where.text)
     keys = {name: f"TRY({normalised(enclosed(key.text), key.type)})" for name, key in bound.keys}
-    found = _matching(prepared, keys, drawn.keys, of=rows_sql(bound.lookups, _ROWS), where=where)
+    found = _matching(with_rows(view, prepared, drawn.versions), keys, drawn.keys, where=where)
     if not found.num_rows:
         return
     # `prepare` may return several rows for an event, or none; duplicates and counts are about events.
@@ -309,7 +317,7 @@ def _against_oracle(drawn: _Drawn, log: _SampledLog, first: Firsts) -> Sampled:
             continue
         events = pa.concat_tables(held) if held else events_schema(source).empty_table()
         counted = oracle.counted(source, events, first, log.generations)
-        groups, _ = oracle.grouped(view, kernel.prepare(source, counted, log.generations).events)
+        groups, _ = oracle.grouped(view, kernel.prepare(source, counted, log.generations).events, drawn.versions)
         earliest = drawn.kept_from
         own = {
             group: rows
@@ -363,9 +371,9 @@ def _shown(drawn: _Drawn, number: int) -> dict[str, Any]:
     return {name: written(arrays.whole(key[name]), schema.field(name))[0] for name in drawn.view.keys}
 
 
-def _matching(rows: pa.Table, keys: Mapping[str, str], drawn: pa.Table, *, of: str = _ROWS, where: str | None = None) -> pa.Table:
-    """The numbers of the rows with a drawn key, and the key's number; `keys` are SQL expressions over `of`, which may fail."""
-    held = of if where is None else f"(SELECT *, TRY({where}) AS _held FROM {of}) WHERE _held"
+def _matching(rows: pa.Table, keys: Mapping[str, str], drawn: pa.Table, *, where: str | None = None) -> pa.Table:
+    """The numbers of the rows with a drawn key, and the key's number; `keys` are SQL expressions over them, which may fail."""
+    held = _ROWS if where is None else f"(SELECT *, TRY({where}) AS _held FROM {_ROWS}) WHERE _held"
     sql = f"SELECT {', '.join([_ROW, *(f'{sql} AS {quoted(name)}' for name, sql in keys.items())])} FROM {held}"
     numbered = _numbered(rows)
     keyed = [engine.query(sql, {_ROWS: numbered.slice(0, 0)})]

@@ -10,6 +10,7 @@ from tandem.cli.command.published_definitions import published
 from tandem.infra.settings import Settings, effective, keys
 from tandem.ledger.delta.addresses import Tables
 from tandem.views.alert import Alert
+from tandem.views.bound_view import BoundMeasure
 from tandem.views.errors import TandemError
 from tandem.views.exactness import of_measures
 from tandem.views.fingerprint.fingerprint import fingerprint
@@ -26,7 +27,7 @@ from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.record_filter import record_filter_name
 from tandem.views.source.source import Prepare, Source, position_schema
 from tandem.views.table import origin, origin_text
-from tandem.views.view import BoundMeasure, View, bind, described
+from tandem.views.view import View, bind, described
 
 
 def run(
@@ -110,7 +111,7 @@ def _view(view: View) -> dict[str, Any]:
         **origin(view),
         "doc": view.doc,
         "where": view.where,
-        **({"lookup": {each.name: each.text for each in bound.lookups}} if bound.lookups else {}),
+        **({"lookup": {each.name: each.lookup.text for each in bound.lookups}} if bound.lookups else {}),
         "window": str(view.window),
         "keys": {name: {"expression": key.text, "type": key.type.kind, **described(view, name)} for name, key in bound.keys},
         "measures": {measure.name: _measure(view, measure) for measure in bound.measures},

@@ -27,6 +27,7 @@ from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.read.snapshot import provenance_of
 from tandem.serving.read.states import HELD_BYTES
 from tandem.views.arrow.arrays import from_ipc
+from tandem.views.bound_view import BoundMeasure
 from tandem.views.dated import starts
 from tandem.views.errors import TandemError, listed
 from tandem.views.exactness import Exactness, span
@@ -40,7 +41,7 @@ from tandem.views.source.decoder import decoder_name
 from tandem.views.start import start_document, start_sentence
 from tandem.views.table import origin
 from tandem.views.together import parts, several
-from tandem.views.view import BoundMeasure, View, answer_schema, bind, shared_columns, state_schema
+from tandem.views.view import View, answer_schema, bind, shared_columns, state_schema
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def _logical(view: View) -> dict[str, Any]:
             "clock_skew_s": source.clock_skew.total_seconds(),
         },
         "prepare": source.prepare and source.prepare.__name__,
-        **({"lookup": {each.name: each.text for each in bound.lookups}} if bound.lookups else {}),
+        **({"lookup": {each.name: each.lookup.text for each in bound.lookups}} if bound.lookups else {}),
         "where": view.where,
         "keys": {name: {"expression": key.text, "type": str(key.type.arrow)} for name, key in bound.keys},
         "window": {

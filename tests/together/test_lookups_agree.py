@@ -20,9 +20,9 @@ from tandem.serving.connection import Connection
 from tandem.serving.memory.store import Store
 from tandem.views.dated import Earlier, chain
 from tandem.views.errors import DefinitionError
+from tandem.views.file_table import FileTable
 from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.kernel.kernel import Partial, merge, present, roll
-from tandem.views.lookup import FileTable
 from tandem.views.project import project
 from tandem.views.project.column_lineage import lineage
 from tandem.views.read_columns import columns
@@ -184,6 +184,9 @@ pages = Table.from_file("pages.csv", key="page")
 sections = View(source=hits, lookup={"p": pages.now(page="page")}, keys={"section": "p.section"}, measures={"n": count()})
 """
 )
+NEWEST = """others = Source(topic="others", event=Hit, event_time="moment", name="others")
+newest = Table(others, key={"page": "page"})
+sections = """
 PAGES = "page,section\n/a,news\n/b,sport\n"
 
 
@@ -228,14 +231,14 @@ def test_a_release_has_the_file_and_plan_names_its_change(folder: Path, capsys: 
         ("pages.csv", "page.csv", PAGES, "no file 'page.csv' beside definitions.py; CSV files: pages.csv, notes.csv"),
         ('key="page"', 'key="pag"', PAGES, "pages.csv:1: key 'pag' and another column are needed; columns: page, section"),
         ('now(page="page")', 'now(code="page")', PAGES, "look-up in pages.csv: its key is page; write now(page='...')"),
-        ('page="page")}', 'page="bytes")}', PAGES, "lookup 'p': 'bytes' is of type BIGINT; keys of pages.csv are texts"),
+        ('page="page")}', 'page="bytes")}', PAGES, "'bytes' is of type BIGINT; page of pages.csv is of type VARCHAR"),
         ('page="page")}', 'page="pge")}', PAGES, "lookup 'p': 'pge' names a field 'pge' that Hit does not have"),
         ('{"p": pages.now(page="page")}', '{"page": pages.now(page="page")}', PAGES, "lookup 'page': Hit has a field"),
-        ('{"p": pages.now(page="page")}', '{"p": pages}', PAGES, "lookup 'p': FileTable is not a look-up in a file, such as"),
+        ('{"p": pages.now(page="page")}', '{"p": pages}', PAGES, "lookup 'p': FileTable is not a look-up, such as"),
         ('{"p": pages.now(page="page")}', '["p"]', PAGES, "lookup is a list, not a dict of names"),
         ('"p.section"', '"p.sect"', PAGES, "'p.sect'"),
         ("pages.csv", "../pages.csv", PAGES, "no file '../pages.csv' beside definitions.py"),
-        ("pages.csv", "pages.csv", PAGES + "/c," + "x" * 2**20, "pages.csv is larger than 1 MB"),
+        ("pages.csv", "pages.csv", PAGES + "/c," + "x" * 2**24, "pages.csv is larger than 16 MB"),
         ("pages.csv", "pages.csv", "page,section\n", "pages.csv: no rows; a table has at least one"),
         ("pages.csv", "pages.csv", PAGES + "/a,x\n", "pages.csv:4: '/a' is the key of line 2, too"),
         ("pages.csv", "pages.csv", PAGES + ",x\n", "pages.csv:4: the key page is empty"),
@@ -243,7 +246,7 @@ def test_a_release_has_the_file_and_plan_names_its_change(folder: Path, capsys: 
         ("pages.csv", "pages.csv", "page,a b\n/a,x\n", "pages.csv:1: 'a b' is not a name"),
         ("pages.csv", "pages.csv", "page,PAGE\n/a,x\n", "pages.csv:1: two columns have one name"),
         ("pages.csv", "pages.csv", 'page,a\n/a,"x', "pages.csv:2: unexpected end of data"),
-        ("pages.csv", "pages.csv", "page,a\n" + "".join(f"{n},x\n" for n in range(1001)), "more than 1000 rows; join larger"),
+        ("pages.csv", "pages.csv", "page,a\n" + "".join(f"{n},x\n" for n in range(100_001)), "more than 100000 rows"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_looked_up_is_refused_in_a_sentence(folder: Path, old: str, new: str, content: str, sentence: str) -> None:
@@ -257,9 +260,9 @@ def test_what_cannot_be_looked_up_is_refused_in_a_sentence(folder: Path, old: st
 
 
 def test_a_table_of_a_source_is_not_looked_up_in_yet(folder: Path) -> None:
-    table = LOOKING.replace('{"p": pages.now(page="page")}', '{"p": Table(hits, key={"page": "page"})}')
+    table = LOOKING.replace("pages.now", "newest.now").replace("sections = ", NEWEST).replace("p.section", "p.bytes")
     (folder / "definitions.py").write_text(table)
-    with pytest.raises(DefinitionError, match="lookup 'p': Table is not a look-up in a file, such as"):
+    with pytest.raises(DefinitionError, match="do not look up in a table of a source yet, as in newest"):
         project.load(folder)
 
 

@@ -33,9 +33,9 @@ from tandem import (
 )
 from tandem.testing import answer, rejected
 from tandem.views.errors import DefinitionError
+from tandem.views.file_table import FileTable
 from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.kernel.kernel import Partial, merge, present, roll
-from tandem.views.lookup import FileTable
 from tandem.views.together import parts
 from tandem.views.view import View as AnyView
 from tandem.views.view import bind, group_columns

@@ -112,6 +112,12 @@ def validity(array: pa.Array) -> Mask:
     return np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")[array.offset : array.offset + len(array)].astype(bool)
 
 
+def truths(array: pa.Array) -> Mask:
+    """The values of an array of truth values; meaningless where the array is null."""
+    bits = np.frombuffer(array.buffers()[1] or b"", np.uint8)
+    return np.unpackbits(bits, bitorder="little")[array.offset : array.offset + len(array)].astype(bool)
+
+
 def _valid(values: Iterable[object]) -> Mask:
     return np.array([value is not None for value in values], dtype=bool)
 

@@ -15,10 +15,12 @@ from typing import Any, Final, cast
 
 from tandem.views.dated import DatedView, pieces
 from tandem.views.errors import DefinitionError
+from tandem.views.file_table import FileTable
 from tandem.views.fingerprint.code_dependencies import code_of_classes, code_of_function
 from tandem.views.fingerprint.event_meaning import event_meaning
 from tandem.views.fingerprint.meaning import Meaning, digest, version_of
 from tandem.views.instant import MICROSECOND, utc_text
+from tandem.views.lookup import BoundLookup
 from tandem.views.measures.of_source import OfSource
 from tandem.views.rollup import Rollup
 from tandem.views.source.decoder import Decoder, decoder_name
@@ -26,6 +28,7 @@ from tandem.views.source.record_filter import RecordFilter, record_filter_name, 
 from tandem.views.source.schema_version import Version
 from tandem.views.source.source import APPEND_TIME, Source, metadata_schema
 from tandem.views.start import StartPositions, start_text
+from tandem.views.table import Table
 from tandem.views.united_source import UnitedSource
 from tandem.views.view import View, bind
 
@@ -176,12 +179,23 @@ def _lookups(view: View) -> dict[str, Meaning]:
     parts = {
         each.name: Meaning(
             f"lookup {each.name!r}",
-            [each.lookup.table.key, each.lookup.table.rows, each.key.canonical],
-            each.text,
+            _lookup_value(each),
+            each.lookup.text,
         )
         for each in lookups
     }
     return {"lookup": Meaning("lookup", parts=parts)}
+
+
+def _lookup_value(bound: BoundLookup) -> list[Any]:
+    """The rows of a file, or the meaning of a table's versions; and what finds one."""
+    lookup, table = bound.lookup, bound.lookup.table
+    missing = [["reject"]] if lookup.reject else [[name, default.to_pylist()[0]] for name, default in bound.defaults]
+    if isinstance(table, Table):
+        finds = [[name, key.canonical] for (name, _), key in zip(lookup.key, bound.keys, strict=True)]
+        return ["table", fingerprint(table.parent), lookup.how, finds, *missing]
+    assert isinstance(table, FileTable)  # there are no other tables
+    return [table.key, table.rows, bound.keys[0].canonical, *missing]
 
 
 def _keep(view: View) -> dict[str, Meaning]:

@@ -2,8 +2,8 @@
 
 One statement in layers:
 
-1. The rows of look-ups, which the filter may read. Then the filter, alone, so that no other expression reads events that it
-   leaves out.
+1. The filter, alone, so that no other expression reads events that it leaves out. An event that a look-up rejects passes if
+   the filter reads the missing row.
 2. Each expression once, wrapped: TRY(struct_pack(v := ...)) is NULL where the expression fails and {v: NULL} where it gives NULL,
    at no measurable cost.
 3. A reason for each rejected event.
@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from tandem.views.lookup import rows_sql
+from tandem.views.bound_view import BoundView
 from tandem.views.source.value_types import normalised, objections
 from tandem.views.sql.engine import quoted
 from tandem.views.sql.expressions import REASONS, Expression
 from tandem.views.sql.syntax import enclosed
-from tandem.views.view import BoundView, View, bind
+from tandem.views.view import View, bind
 from tandem.views.windows.placement import REASON
 
 # Names of fields, keys and states never start with an underscore, so these names are free.
@@ -99,13 +99,16 @@ def _judged(bound: BoundView, beside: Sequence[str] = ()) -> _Judged:
     failures = [f"{value.column} IS NULL" for value in values.values() if value.fallible]
     columns = [*beside, *(value.inner for value in values.values())]
     columns += [f"{sql} AS {name}" for name, sql in bound.placement.events.columns.items()]
-    events = rows_sql(bound.lookups, EVENTS)
+    events, rejecting = EVENTS, [each.name for each in bound.lookups if each.lookup.reject]
     if bound.where is not None:
         wrapped = f"TRY(struct_pack(v := {enclosed(bound.where.text)}))"
-        events = f"(SELECT *, {wrapped} AS {_WHERE} FROM {events}) WHERE {_WHERE} IS NULL OR {_WHERE}.v"
+        missing = "".join(f" OR {quoted(name)} IS NULL" for name in rejecting if name in bound.lookups_of_filter)
+        events = f"(SELECT *, {wrapped} AS {_WHERE} FROM {events}) WHERE {_WHERE} IS NULL OR {_WHERE}.v{missing}"
         columns.append(_WHERE)
         failures.insert(0, f"{_WHERE} IS NULL")
+    columns += [f"{quoted(name)} IS NULL AS _unmatched{number}" for number, name in enumerate(rejecting)]
     cases = _cases(failures, list(values.values()))
+    cases += [f"WHEN _unmatched{number} THEN {REASONS.index('unmatched')}" for number, _ in enumerate(rejecting)]
     cases += [f"WHEN {condition} THEN {REASONS.index(reason)}" for condition, reason in bound.placement.events.objections]
     reason = f"CASE {' '.join(cases)} END" if cases else "NULL"
     sql = f"(SELECT *, CAST({reason} AS TINYINT) AS {REASON} FROM (SELECT {', '.join(columns) or '1'} FROM {events}))"

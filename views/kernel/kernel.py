@@ -11,6 +11,8 @@
     merge(view, partials)            -> partial              unites ranges, refuses overlap; associative, commutative, identity
     present(view, partial, ...)      -> answers              means from sums, estimates from sketches, windows from slices
     roll(rollup, states)             -> states               of a rollup, from those of the view at its root
+    versions(view, states)           -> versions             of a table's rows, in which `partial` looks up
+    touched(view, versions, changed) -> event times          for which other versions may change what is found
 
 No engine, no I/O, no clock. Batch, speed and serving all call these functions; nothing else computes a number of an answer.
 """
@@ -22,6 +24,8 @@ from tandem.views.kernel.merge import merge, merge_states, settle
 from tandem.views.kernel.partial import Partial, partial
 from tandem.views.kernel.present import arrange, arrange_as_one, present, present_arranged
 from tandem.views.kernel.roll import partial_of, roll
+from tandem.views.kernel.touched import touched
+from tandem.views.kernel.versions import no_versions, versions
 from tandem.views.source.ahead import ahead
 from tandem.views.source.prepare import Prepared, prepare
 
@@ -40,6 +44,7 @@ __all__ = [
     "late",
     "merge",
     "merge_states",
+    "no_versions",
     "partial",
     "partial_of",
     "prepare",
@@ -47,4 +52,6 @@ __all__ = [
     "present_arranged",
     "roll",
     "settle",
+    "touched",
+    "versions",
 ]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from tandem.views.arrow import arrays
 from tandem.views.dated import DatedView, Piece, pieces
 from tandem.views.kernel.fold_sql import COUNT, EVENTS, fold_sql, judged_sql
+from tandem.views.kernel.look_up import NO_VERSIONS, Versions, with_rows
 from tandem.views.source.offset_ranges import EMPTY, Ranges
 from tandem.views.sql import engine
 from tandem.views.sql.expressions import REASONS, Reason
@@ -35,18 +36,25 @@ class Partial:
     rejected: Mapping[str, int] = field(default_factory=dict)
 
 
-def partial(view: View, events: pa.Table, ranges: Ranges, failed: int = 0) -> Partial:
+def partial(view: View, events: pa.Table, ranges: Ranges, failed: int = 0, *, versions: Versions = NO_VERSIONS) -> Partial:
     """Fold events, as the source prepares them, into the view's states; for `failed` events `prepare` has failed.
 
-    Each event counts, is left out by the filter or is rejected; no event makes the fold fail. Raises DefinitionError if the
-    view itself is invalid. This thread's engine keeps the events registered, for the next view of the same events.
+    `versions` has, by name of a view of versions, what the view's look-ups in tables of sources read.
+
+    Each event counts, is left out by the filter or is rejected; no event makes the fold fail. This thread's engine keeps the
+    events registered, for the next view of the same events.
+
+    Raises:
+        DefinitionError: the view itself is invalid.
+        KeyError: the versions of a table are missing.
     """
     if isinstance(view, DatedView):
         return _of_pieces(view, events, ranges, failed)
     if not events.num_rows:
         return Partial(no_states(view), ranges, _by_reason({"prepare": failed}))
     prepare = bind(view).placement.steps.fold.prepare
-    folded, poison = _folded(fold_sql(view), events if prepare is None else prepare(events, list(view.keys)))
+    events = with_rows(view, events, versions)
+    folded, poison = _fold(fold_sql(view), events if prepare is None else prepare(events, list(view.keys)))
     reasons = folded.column(REASON)
     if reasons.null_count == len(reasons):
         return Partial(_states(view, folded), ranges, _by_reason({"expression": poison, "prepare": failed}))
@@ -86,7 +94,7 @@ def _repetitions(rejecting: Sequence[Piece], events: pa.Table) -> Counter[str]:
 def _rejections(piece: Piece, numbered: pa.Table) -> Iterator[tuple[int, Reason]]:
     """The numbers of the events that a piece rejects, with the reasons. Windows that overlap prepare no events."""
     sql = f"SELECT {_ROW}, {REASON} FROM {judged_sql(piece.view, _ROW)} WHERE {REASON} IS NOT NULL"
-    for rows, rejected in engine.halved(sql, EVENTS, piece.events(numbered)):
+    for rows, rejected in engine.halved(sql, EVENTS, with_rows(piece.view, piece.events(numbered), NO_VERSIONS)):
         if rejected is None:
             yield rows[_ROW][0].as_py(), "expression"
         else:
@@ -98,7 +106,7 @@ def _by_reason(counted: Mapping[Reason, int]) -> dict[str, int]:
     return {reason: counted[reason] for reason in REASONS if counted.get(reason)}
 
 
-def _folded(sql: str, events: pa.Table) -> tuple[pa.Table, int]:
+def _fold(sql: str, events: pa.Table) -> tuple[pa.Table, int]:
     """The statement's result for the events for which it does not fail, and the number of those for which it fails."""
     pieces = list(engine.halved(sql, EVENTS, events))
     (_, folded), *others = pieces

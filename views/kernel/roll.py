@@ -7,6 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from tandem.views.kernel.look_up import NO_VERSIONS, Versions
 from tandem.views.kernel.merge import regrouped
 from tandem.views.kernel.partial import Partial, partial
 from tandem.views.rollup import Rollup, keys_over_root, root
@@ -38,13 +39,21 @@ def roll(view: View, states: pa.Table) -> pa.Table:
     return regrouped(view, _step(view), states, state_schema(view), _keys(view)) if isinstance(view, Rollup) else states
 
 
-def partial_of(view: View, events: pa.Table, ranges: Ranges, failed: int = 0, *, source: Source | None = None) -> Partial:
+def partial_of(
+    view: View,
+    events: pa.Table,
+    ranges: Ranges,
+    failed: int = 0,
+    *,
+    source: Source | None = None,
+    versions: Versions = NO_VERSIONS,
+) -> Partial:
     """The partial of a view or rollup, where nobody has the states of its root: it folds the events into these first.
 
-    `source` is whose events they are, where the view reads several.
+    `source` is whose events they are, where the view reads several; `versions` are as of `partial`.
     """
     of = next(part for part in parts(root(view)) if source is None or part.source == source)
-    folded = partial(of, events, ranges, failed)
+    folded = partial(of, events, ranges, failed, versions=versions)
     return replace(folded, states=roll(view, folded.states))
 
 

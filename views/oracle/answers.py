@@ -13,10 +13,11 @@ from tandem.views.arrow import python_values
 from tandem.views.dated import DatedView, newest_definition
 from tandem.views.measures.derived import Derived, derived_term
 from tandem.views.measures.first_last import NewestVersion
-from tandem.views.oracle.counted_events import CountedRow, Rejections, counted_rows, event_times, with_numbers
+from tandem.views.oracle.counted_events import CountedRow, Rejections, counted_rows, with_numbers
 from tandem.views.oracle.expressions import evaluated
 from tandem.views.oracle.measures import MeasureInputs, meaning, newest
 from tandem.views.oracle.terms import derived_values
+from tandem.views.oracle.times import event_times
 from tandem.views.oracle.windows import leaves_calendar, starts, windows
 from tandem.views.rollup import Rollup, keys_over_root, root
 from tandem.views.sql.expressions import Reason
@@ -62,16 +63,19 @@ def definitions(view: View) -> tuple[Definition, ...]:
     return tuple(Definition(each, start or _FIRST, end) for each, (start, end) in spans)
 
 
-def grouped(view: View, events: pa.Table) -> tuple[dict[Group, list[CountedRow]], Mapping[Reason, int]]:
+def grouped(
+    view: View, events: pa.Table, versions: Mapping[str, pa.Table] | None = None
+) -> tuple[dict[Group, list[CountedRow]], Mapping[Reason, int]]:
     """The rows of each key and window, and how many the view rejects for which reason.
 
     An event that several definitions reject counts for the oldest of them. `events` are all of their keys' that count, as the
-    source prepares them, in any order. Raises DefinitionError.
+    source prepares them, in any order. `versions` are those of the tables in which the view looks up, by name of the view of
+    versions. Raises DefinitionError.
     """
     bind(view)
     source = view.source
     if not isinstance(view, DatedView):
-        groups, refused = _group(view, events)
+        groups, refused = _group(view, events, versions)
         return groups, Counter(reason for _, reason in refused)
     groups = {}
     rejected: Counter[Reason] = Counter()
@@ -86,9 +90,11 @@ def grouped(view: View, events: pa.Table) -> tuple[dict[Group, list[CountedRow]]
     return groups, rejected
 
 
-def _group(view: View, events: pa.Table) -> tuple[dict[Group, list[CountedRow]], Rejections]:
+def _group(
+    view: View, events: pa.Table, versions: Mapping[str, pa.Table] | None = None
+) -> tuple[dict[Group, list[CountedRow]], Rejections]:
     first = root(view)  # of a rollup the view that reads the events
-    rows, rejected = counted_rows(first, events)
+    rows, rejected = counted_rows(first, events, versions)
     of_view = _keys(view, [row.key for row in rows])
     keys: dict[tuple[Any, ...], list[CountedRow]] = defaultdict(list)
     for row, key in zip(rows, of_view, strict=True):

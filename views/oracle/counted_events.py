@@ -14,14 +14,13 @@ from tandem.views.measures import Measure
 from tandem.views.measures.derived import Derived
 from tandem.views.measures.filtered import Filtered
 from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION
-from tandem.views.oracle.days import first_instant
 from tandem.views.oracle.expressions import Rejected, evaluated
-from tandem.views.source.fields.event_time import EVENT_TIME_COLUMN, time_path
+from tandem.views.oracle.times import event_times
+from tandem.views.oracle.versions import lookup_rows
 from tandem.views.source.log_order import GENERATION
-from tandem.views.source.source import INDEX, Source
-from tandem.views.sql.engine import quoted
-from tandem.views.sql.expressions import REASONS, Reason
-from tandem.views.view import View
+from tandem.views.source.source import INDEX
+from tandem.views.sql.expressions import Reason
+from tandem.views.view import View, bind
 
 Place = tuple[str, int, int, int]
 """Topic id, partition, offset and index: the index is 0 where a value holds one event."""
@@ -54,24 +53,31 @@ Rejections = list[tuple[int, Reason]]
 """The numbers of the rows that a view rejects, with the reasons."""
 
 
-def counted_rows(view: View, events: pa.Table) -> tuple[list[CountedRow], Rejections]:
+def counted_rows(
+    view: View, events: pa.Table, versions: Mapping[str, pa.Table] | None = None
+) -> tuple[list[CountedRow], Rejections]:
     """The rows that the view counts, and those that it rejects; `events` are those that its source prepared.
+
+    `versions` are those of the tables in which it looks up, by name of the view of versions.
 
     A row's number is the one in the column NUMBER, or in these events.
     """
     rejected: Rejections = []
     if NUMBER not in events.column_names:
         events = with_numbers(events)
-    for name, lookup in view.lookup.items():
-        matches = [None if isinstance(key, Rejected) else lookup.table.rows.get(key) for key in evaluated(lookup.key, events)]
-        events = events.append_column(name, pa.array(matches, lookup.table.type))
+    for name, column in lookup_rows(view, events, versions or {}).items():
+        events = events.append_column(name, column)
+    rejecting = [name for name, lookup in view.lookup.items() if lookup.reject]
     if view.where is not None:
         held = evaluated(view.where, events)
         both = zip(events[NUMBER].to_pylist(), held, strict=True)
         rejected += [(number, value.reason) for number, value in both if isinstance(value, Rejected)]
-        events = _where(events, [value is True for value in held])
+        missing = _without_row(events, [name for name in rejecting if name in bind(view).lookups_of_filter])
+        counting = zip(held, missing, strict=True)
+        events = _where(events, [value is True or (lacks and not isinstance(value, Rejected)) for value, lacks in counting])
     keys = [evaluated(text, events) for text in view.keys.values()]
-    by = [evaluated(lookup.key, events) for lookup in view.lookup.values()]
+    by = [evaluated(text, events) for lookup in view.lookup.values() for _, text in lookup.key]
+    unmatched = _without_row(events, rejecting)
     windowed = [evaluated(text, events) for text in view.window.inputs]
     measured = {name: _inputs(one, events) for name, one in view.measures.items() if not isinstance(one, Derived)}
     times = event_times(view.source, events)
@@ -83,30 +89,26 @@ def counted_rows(view: View, events: pa.Table) -> tuple[list[CountedRow], Reject
         inputs = {name: given for name, column in measured.items() if (given := column[number]) is not None}
         values = (*key, *(column[number] for column in by), *looked_at, *chain.from_iterable(inputs.values()))
         reasons = [value.reason for value in values if isinstance(value, Rejected)]
+        reasons += ["unmatched"] if unmatched[number] else []
         if reasons:
-            # A failed expression is reported before a value that does not fit its type.
-            rejected.append((numbers[number], REASONS[0] if REASONS[0] in reasons else reasons[0]))
+            # A failed expression is reported before a row that is missing, and that before a value that does not fit its type.
+            first = next((each for each in ("expression", "unmatched") if each in reasons), reasons[0])
+            rejected.append((numbers[number], first))
         else:
             windowed_by = looked_at[0] if looked_at else None
             rows.append(CountedRow(key, at, generation, place, windowed_by, inputs, numbers[number]))
     return rows, rejected
 
 
+def _without_row(events: pa.Table, lookups: Sequence[str]) -> list[bool]:
+    """For each event whether one of these look-ups has no row."""
+    columns = [events[name].to_pylist() for name in lookups]
+    return [any(column[number] is None for column in columns) for number in range(events.num_rows)]
+
+
 def with_numbers(events: pa.Table) -> pa.Table:
     """The rows with their numbers."""
     return events.append_column(NUMBER, pa.array(range(events.num_rows), pa.int64()))
-
-
-def event_times(source: Source, events: pa.Table) -> list[Any]:
-    """When each event was, from the field that the source names, unless its `prepare` may have changed the time."""
-    if source.time_column != EVENT_TIME_COLUMN or source.prepare is not None:
-        return evaluated(quoted(source.time_column), events)
-    path = time_path(source.event, source.event_time)
-    values = events[path[0].name].to_pylist()
-    for field in path[1:]:
-        values = [value[field.name] for value in values]
-    zone = path[-1].notation and path[-1].notation.zone
-    return values if path[-1].type is datetime or not zone else [first_instant(day, zone) for day in values]
 
 
 def places(events: pa.Table) -> Iterator[Place]:

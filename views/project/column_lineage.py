@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from tandem.views.bound_view import BoundMeasure
 from tandem.views.lookup import reading_events, with_lookups
 from tandem.views.measures.filtered import Filtered
 from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION
@@ -11,7 +12,7 @@ from tandem.views.source.fields.event_time import EVENT_TIME_COLUMN
 from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.source import Source, events_schema
 from tandem.views.sql.expressions import Expression, bind_expression
-from tandem.views.view import BoundMeasure, View, answer_schema, bind
+from tandem.views.view import View, answer_schema, bind
 
 How = Literal["identity", "transformation", "aggregation", "condition"]
 """A field as it is; a value made of it; many of its values made one; or a field that only decides which events count."""

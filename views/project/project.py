@@ -34,6 +34,7 @@ from tandem.views.sinks.sink import Sink
 from tandem.views.source.formats.schema_registry import FetchedSchemas
 from tandem.views.source.source import Source
 from tandem.views.start import StartPositions
+from tandem.views.table import over_tables
 from tandem.views.together import over, parts, several
 from tandem.views.view import View, bind
 
@@ -176,6 +177,8 @@ def _with_sources(project: Project, changed: Mapping[str, Source]) -> Project:
     became = {source: sources[name] for name, source in project.sources.items()}
     united = {name: over(view, became) for name, view in project.united.items()}
     views = {name: replace(view, source=sources[view.source.name]) for name, view in project.views.items()}
+    tables = over_views(project.rollups.values(), {**views, **united})
+    views |= {name: replace(view, lookup=over_tables(view.lookup, tables)) for name, view in views.items() if view.lookup}
     views |= _parts(united)
     rollups = over_views(project.rollups.values(), {**views, **united})
     return replace(project, sources=sources, views=views, united=united, rollups=rollups)

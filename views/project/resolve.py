@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from tandem.views.alert import Alert
 from tandem.views.decode import parser
 from tandem.views.errors import DefinitionError, listed, said_by
+from tandem.views.lookup import Lookup
 from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader
 from tandem.views.project.partition_key import bind_key
 from tandem.views.project.source_location import place_of_variable
@@ -17,7 +18,7 @@ from tandem.views.rollup import Rollup
 from tandem.views.sinks.sink import Sink
 from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.source import Source
-from tandem.views.table import VERSIONS, Table
+from tandem.views.table import VERSIONS, Table, looked_up
 from tandem.views.together import over, parts, several
 from tandem.views.united_source import sources_of
 from tandem.views.value_forms import MAPPINGS, display_text, not_a_mapping
@@ -75,9 +76,10 @@ def named_definitions(
     of_views: dict[int, View] = {}
     for view in views:
         with _placed(place(view)):
-            of_views[id(view)] = _over_parents(copies[id(view)], copies)
+            of_views[id(view)] = _over_tables(_over_parents(copies[id(view)], copies), copies)
             bind(of_views[id(view)])
-    built = [*of_views.values()]
+            _refuse_tables(of_views[id(view)])
+    built = _tables_first([*of_views.values()])
     _check_parts_of(built)
     context = loader, modules, variables, place, of_views
     alerts = [alert for _, alert in _of_views(*context, tuple_name="ALERTS", kind=Alert)]
@@ -122,6 +124,41 @@ def _over_parents(view: View, views: Mapping[int, View]) -> View:
         have = listed(view.parent.name, [each.name for each in views.values() if each is not view])
         raise DefinitionError(f"view {view.name!r}: the view that it rolls up is not in VIEWS; views: {have}")
     return replace(view, parent=_over_parents(views[id(view.parent)], views))
+
+
+def _over_tables(view: View, views: Mapping[int, View]) -> View:
+    """A view, or the root of a rollup, that looks up in tables as the project names them. Raises DefinitionError."""
+    if isinstance(view, Rollup):
+        parent = _over_tables(view.parent, views)
+        return view if parent is view.parent else replace(view, parent=parent, lookup=parent.lookup)
+    lookups: dict[str, Any] = {}
+    for name, lookup in view.lookup.items():
+        lookups[name] = lookup
+        if isinstance(lookup, Lookup) and isinstance(lookup.table, Table):
+            if id(lookup.table) not in views:
+                have = listed(lookup.table.name, [each.name for each in views.values() if isinstance(each, Table)])
+                raise DefinitionError(
+                    f"view {view.name!r}, lookup {name!r}: its table is not in VIEWS; assign it to a variable; tables: "
+                    f"{have or 'none'}"
+                )
+            table = _over_parents(views[id(lookup.table)], views)
+            assert isinstance(table, Table)  # the named copy of one
+            lookups[name] = replace(lookup, table=table)
+    return replace(view, lookup=lookups) if lookups else view
+
+
+def _refuse_tables(view: View) -> None:
+    for name in looked_up(view):
+        raise DefinitionError(
+            f"view {view.name!r}: views of a project do not look up in a table of a source yet, as in "
+            f"{name.removesuffix(VERSIONS)}; look up in a file, or join both in SQL (docs/tables.md)"
+        )
+
+
+def _tables_first(views: Sequence[View]) -> list[View]:
+    """The views in their order, but those of versions before the views that look up in them."""
+    first = {name for view in views for name in looked_up(view)}
+    return [*(view for view in views if view.name in first), *(view for view in views if view.name not in first)]
 
 
 def _of_views(

@@ -137,9 +137,11 @@ def query(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
             stand_in.take_back()
 
 
-def halved(sql: str, name: str, rows: pa.Table) -> Iterator[tuple[pa.Table, pa.Table | None]]:
+def halved(
+    sql: str, name: str, rows: pa.Table, beside: Mapping[str, pa.Table] | None = None
+) -> Iterator[tuple[pa.Table, pa.Table | None]]:
     """The rows in pieces, each with the statement's result over it; the result is None for a single row where the statement
-    fails.
+    fails. The tables `beside` stay whole.
 
     It halves the rows until the statement succeeds, because DuckDB's TRY does not catch all failures, such as an unknown time
     zone.
@@ -148,7 +150,7 @@ def halved(sql: str, name: str, rows: pa.Table) -> Iterator[tuple[pa.Table, pa.T
         duckdb.OutOfMemoryException: too little memory.
         duckdb.Error: the statement itself is wrong: it fails over zero rows, or cannot read the table.
     """
-    return arrays.halved(lambda piece: query(sql, {name: piece}), rows, _is_of_rows)
+    return arrays.halved(lambda piece: query(sql, {name: piece, **(beside or {})}), rows, _is_of_rows)
 
 
 def _is_of_rows(error: BaseException) -> bool:

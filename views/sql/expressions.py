@@ -21,9 +21,10 @@ from tandem.views.sql.allowed_functions import SESSION_WORDS, why_refused
 from tandem.views.sql.syntax import Node, canonical, enclosed, lambda_parameters, nodes, parse, parse_once
 from tandem.views.value_forms import not_a_text
 
-Reason = Literal["expression", "not_finite", "out_of_range", "prepare"]
+Reason = Literal["expression", "not_finite", "out_of_range", "prepare", "unmatched"]
 """Why a view rejects an event: an expression failed or overflowed; was NaN or infinite; was a time outside years 1 to 9999; or
-the source's `prepare` failed, so all views of the source reject the event, whatever their filters."""
+the source's `prepare` failed, so all views of the source reject the event, whatever their filters; or a look-up that rejects
+has no row for it."""
 
 REASONS: Final[tuple[Reason, ...]] = get_args(Reason)
 

@@ -27,12 +27,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tandem.views.arrow import arrays, python_values
+from tandem.views.bound_view import BoundMeasure
 from tandem.views.dated import DatedView, pieces
 from tandem.views.kernel.present import arrange, present_arranged
 from tandem.views.kernel.rows import written
 from tandem.views.sql import engine
 from tandem.views.sql.engine import quoted
-from tandem.views.view import BoundMeasure, View, answer_schema, approximations, bind, group_columns
+from tandem.views.view import View, answer_schema, approximations, bind, group_columns
 
 EXAMPLES: Final = 5
 FLOAT_TOLERANCE: Final = 1e-9
