@@ -55,6 +55,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Spread 
 
 
 def pytest_configure() -> None:
+    gc.disable()  # while tests are collected, hardly anything of which is garbage
     # What tests start imports this checkout, as what the launcher starts does.
     os.environ["PYTHONPATH"] = child_environment(os.environ)["PYTHONPATH"]
 
@@ -91,6 +92,7 @@ def pytest_collection_finish() -> None:
     # Half a million objects that stay until the end: no later collection has to walk through them.
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_sessionfinish() -> None:
