@@ -18,10 +18,7 @@ from tandem.views.errors import TandemError
 HERE: Final = Path(__file__).resolve().parent
 LOCKS: Final = HERE / "locks"
 Group = Literal["kafka-streams", "flink"]
-_PROGRAMS: Final[Mapping[Group, tuple[str, ...]]] = {
-    "kafka-streams": ("KafkaStreamsViews",),
-    "flink": ("FlinkViews", "FlinkStatements"),
-}
+_PROGRAMS: Final[Mapping[Group, str]] = {"kafka-streams": "KafkaStreamsViews", "flink": "FlinkStatements"}
 
 
 @dataclass(frozen=True)
@@ -43,8 +40,8 @@ class Provided:
 
 
 def program(group: Group) -> str:
-    """The main class of the Java program that keeps the view."""
-    return _PROGRAMS[group][0]
+    """The main class of a Java program."""
+    return _PROGRAMS[group]
 
 
 def script(name: str) -> str:
@@ -83,8 +80,8 @@ def _environment(folder: Path) -> Environment:
 def _compile(provided: Provided, group: Group) -> None:
     """Compile a group's programs by Eclipse's compiler, which runs on a Java runtime without a JDK."""
     (compiler,) = (provided.folder / "jars" / "compiler").glob("ecj-*.jar")
-    sources = [str(HERE / "java" / f"{name}.java") for name in _PROGRAMS[group]]
+    source = str(HERE / "java" / f"{_PROGRAMS[group]}.java")
     words = ["-17", "-nowarn", "-proc:none", "-cp", provided.class_path(group), "-d", str(provided.folder / "classes" / group)]
-    done = subprocess.run([provided.java, "-jar", str(compiler), *words, *sources], check=False, capture_output=True, text=True)
+    done = subprocess.run([provided.java, "-jar", str(compiler), *words, source], check=False, capture_output=True, text=True)
     if done.returncode:
-        raise TandemError(f"{', '.join(sources)} did not compile: {done.stderr.strip() or done.stdout.strip()}")
+        raise TandemError(f"{source} did not compile: {done.stderr.strip() or done.stdout.strip()}")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from tandem.bench.peers.contestants.flink import table_options
 from tandem.bench.together.streams import ACTS, BIDS, CLICKS, SEEN, WINDOW_MS, WITHIN_MS
 
 Name = Literal["rate", "cost", "wait"]
@@ -63,19 +64,14 @@ class TogetherQuestion:
             chosen |= {"connector": "upsert-kafka", "key.format": "raw"} if versions else {"connector": "kafka"}
             chosen |= {} if versions else {"scan.startup.mode": "earliest-offset"}
             key = ", PRIMARY KEY (ad) NOT ENFORCED" if versions else ""
-            tables.append(f"CREATE TABLE {topic} ({columns}INTERVAL '10' SECOND{key}) WITH ({_options({**chosen, **reached})})")
+            tables.append(f"CREATE TABLE {topic} ({columns}INTERVAL '10' SECOND{key}){table_options(chosen | reached)}")
         sink = {"connector": "upsert-kafka", "topic": output, "key.format": "json", "value.format": "json"}
         measures = ", ".join(f"{name} BIGINT" for name in self.measures)
         tables.append(
-            f"CREATE TABLE answers (ad STRING, w BIGINT, {measures}, PRIMARY KEY (ad, w) NOT ENFORCED) "
-            f"WITH ({_options({**sink, **reached})})"
+            f"CREATE TABLE answers (ad STRING, w BIGINT, {measures}, PRIMARY KEY (ad, w) NOT ENFORCED)"
+            f"{table_options(sink | reached)}"
         )
         return [*tables, f"INSERT INTO answers {self.flink}"]
-
-
-def _options(values: Mapping[str, str]) -> str:
-    quoted = {name: value.replace("'", "''") for name, value in values.items()}
-    return ", ".join(f"'{name}' = '{value}'" for name, value in quoted.items())
 
 
 RATE: Final = TogetherQuestion(

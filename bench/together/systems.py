@@ -14,7 +14,6 @@ from deltalake import DeltaTable
 from tandem.bench.peers.contestant import ContestantCommand, Setting, ready_line
 from tandem.bench.peers.contestants import flink, spark, spark_settings
 from tandem.bench.peers.contestants.tandem import environment, state
-from tandem.bench.peers.jvm import jvm, properties
 from tandem.bench.peers.outputs import CLAIMED, LastValues, newest, realtime_commits
 from tandem.bench.peers.programs.topic_reader import committed
 from tandem.bench.peers.running import started
@@ -79,14 +78,7 @@ def _of_tandem(setting: Setting, question: TogetherQuestion) -> Answers:
 
 
 def _flink(setting: Setting, question: TogetherQuestion) -> ContestantCommand:
-    (setting.folder / "scratch").mkdir(parents=True, exist_ok=True)
-    statements = question.statements(setting.output, kafka.java_options(setting.connection.address))
-    chosen = {name: value for name, value in flink.settings(setting).items() if not name.startswith("sink.")}
-    chosen |= {"io.tmp.dirs": str(setting.folder / "scratch")}
-    chosen |= {"execution.checkpointing.dir": (setting.folder / "checkpoints").as_uri()}
-    chosen |= {f"statement.{number}": statement for number, statement in enumerate(statements)}
-    config = setting.private("program.properties", properties(chosen))
-    return ContestantCommand((*jvm(setting, "flink", *flink.OPENED), "FlinkStatements", str(config)))
+    return flink.run(setting, question.statements(setting.output, kafka.java_options(setting.connection.address)))
 
 
 def _of_flink(setting: Setting, question: TogetherQuestion) -> Answers:
