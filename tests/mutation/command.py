@@ -28,7 +28,10 @@ _NOT_PRODUCT = ("views/oracle/", "views/verify/laws.py", "views/verify/random_ev
 """What tests of projects are made of: nothing that answers depend on."""
 _COMPUTING = "not slow and not spark and not broker"
 _TESTS = (
-    *(f"tests/{name}" for name in ("views", "ledger", "speed", "batch", "serving", "agreement", "laws", "simulation")),
+    *(
+        f"tests/{name}"
+        for name in ("views", "ledger", "speed", "batch", "serving", "agreement", "laws", "simulation", "together")
+    ),
     "tests/cli/records",  # what of views only a command needs
 )
 _ELSEWHERE = tuple(f"tests/serving/{name}" for name in ("http", "page", "project_code", "access"))

@@ -174,6 +174,9 @@ def test_a_class_that_is_no_measure_is_found_when_the_view_is_bound() -> None:
     refused(r"Odd.inputs is \(\), not a tuple of expressions", like(inputs=()))
     refused(r"Odd.state is 'int64', not one of the Arrow types", like(state="int64"))
     refused(r"Odd.state is DataType\(int32\), not one of the Arrow types", like(state=pa.int32()))
+    twice = pa.struct([("a", pa.int64()), ("A", pa.int64())])
+    inside = pa.struct([("plain", pa.int64()), ("twice", pa.list_(twice))])
+    refused(r"Odd.state is StructType\(.*or a list or struct of them with a name for each field", like(state=inside))
     refused(r"Odd.answer is ListType\(list<item: int8>\), not one of", like(answer=pa.list_(pa.int8())))
     refused(r"Odd has no method 'merge'; a measure has partial, merge and present", like(merge=CustomMeasure.merge))
     for parameter in (["i"], len, ("i", ["j"])):

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, note
+from hypothesis import assume, example, given, note
 from hypothesis import strategies as st
 
 from tandem.views.exactness import of_measures
@@ -102,6 +102,14 @@ def arithmetic(one: Said, other: Said, op: str) -> Said:
     return Said(f"({one.sql} {op} {other.sql})", called(strict(functions[op]), one, other), rounds)
 
 
+def whole(one: Said, other: Said, op: str) -> Said:
+    def of(value: Fraction, by: Fraction) -> Fraction:
+        cut = Fraction(trunc(quotient(value, by)))
+        return cut if op == "//" else value - cut * by
+
+    return Said(f"({one.sql} {op} {other.sql})", called(strict(of), one, other))
+
+
 def compared(one: Said, other: Said, op: str) -> Said:
     functions = {"=": operator.eq, "<>": operator.ne, "<": operator.lt, ">=": operator.ge}
     return Said(f"({one.sql} {op} {other.sql})", called(strict(functions[op]), one, other))
@@ -148,6 +156,7 @@ def same(one: Said, other: Said) -> Said:
     return Said(f"({one.sql} IS NOT DISTINCT FROM {other.sql})", lambda row: one.of(row) == other.of(row))
 
 
+INTEGERS: Final = st.sampled_from([column("n"), column("bytes"), constant("0"), constant("-7"), constant("9007199254740993")])
 LEAVES: Final = st.sampled_from([column(name) for name in ANSWERS if name != "ok"]) | st.sampled_from(
     [constant(text) for text in ("0", "1", "-7", "0.20", "0.005", "9007199254740993", "12345678901234567890.123")]
 )
@@ -156,7 +165,7 @@ LEAVES: Final = st.sampled_from([column(name) for name in ANSWERS if name != "ok
 @st.composite
 def numbers(draw: st.DrawFn, depth: int = 3) -> Said:
     """A number, of others at most so deep."""
-    kind = draw(st.integers(0, 7)) if depth else 0
+    kind = draw(st.integers(0, 8)) if depth else 0
 
     def part() -> Said:
         return draw(numbers(depth - 1))
@@ -177,6 +186,8 @@ def numbers(draw: st.DrawFn, depth: int = 3) -> Said:
             if draw(st.booleans()):
                 return Said(f"-({of.sql})", called(strict(operator.neg), of), of.rounds)
             return Said(f"abs({of.sql})", called(strict(abs), of), of.rounds)
+        case 8:
+            return whole(draw(INTEGERS), draw(INTEGERS), draw(st.sampled_from(["//", "%"])))
     return draw(LEAVES)
 
 
@@ -208,7 +219,12 @@ def value_of(said: Said, row: Row, answer: pa.DataType) -> Any:
     return value
 
 
+LARGE: Final = dict.fromkeys(ANSWERS) | {"n": 7, "bytes": Decimal(10**38 - 3)}
+
+
 @share(60, quick=15)
+@example(whole(column("bytes"), column("n"), "//"), [LARGE])
+@example(whole(column("bytes"), column("n"), "%"), [LARGE])
 @given(numbers() | conditions(), st.lists(VALUES, min_size=1, max_size=4))
 def test_what_is_labelled_exact_is_what_fractions_give(said: Said, given_rows: list[dict[str, Any]]) -> None:
     note(said.sql)

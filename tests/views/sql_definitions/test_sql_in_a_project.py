@@ -34,6 +34,14 @@ def test_a_project_in_sql_is_the_same_project(tmp_path: Path) -> None:
     assert fingerprint(sql.views["page_traffic"]) == fingerprint(python.views["page_traffic"])
 
 
+def test_a_key_may_say_as_in_flink_that_it_is_not_enforced(tmp_path: Path) -> None:
+    flink = REQUESTS.replace("PRIMARY KEY (id)", "PRIMARY KEY (id) NOT ENFORCED")
+    sources = [
+        load(project(tmp_path / str(n), definitions__sql=text + TRAFFIC)).sources for n, text in enumerate((flink, REQUESTS))
+    ]
+    assert decoder_fingerprint(sources[0]["requests"]) == decoder_fingerprint(sources[1]["requests"])
+
+
 def test_an_option_of_several_parts_is_given_part_by_part(tmp_path: Path) -> None:
     columns = REQUESTS.rpartition(")")[0]
     options = "csv.columns = ('id', 'day', 'clock', 'path', 'size'), csv.join.at = ('day', 'clock')"

@@ -22,6 +22,8 @@ OF_VIEWS = {
     "SELECT «upper(city, 1) AS k, count(*) AS n FROM orders GROUP BY k": "does not fit its event",
     "SELECT city, «count(DISTINCT city) AS n FROM orders GROUP BY city": "write approx_count_distinct(city)",
     "SELECT city, «count(*) FROM orders GROUP BY city": "the column has no name",
+    "SELECT sum(«DISTINCT amount) AS s FROM orders": "DISTINCT is not possible in sum",
+    "SELECT first_k(«city ORDER BY at, 2) AS f FROM orders": "ORDER is not possible in first_k",
     "SELECT count(*) AS n FROM orders GROUP BY TUMBLE(«id, INTERVAL '1 hour')": "id is not the event time of source 'orders'",
     "SELECT count(*) AS n FROM orders GROUP BY TUMBLE(at, «INTERVAL '1 month')": "month has no fixed length",
     "SELECT count(*) AS n FROM orders GROUP BY «TUMBLE(at)": "TUMBLE(time, INTERVAL '1 hour')",
@@ -50,6 +52,8 @@ OF_VIEWS = {
 }
 OF_SOURCES = {
     "CREATE SOURCE s «(a INT)": "source s has no event time",
+    "CREATE SOURCE s (at TIMESTAMP NOT NULL, PRIMARY KEY (at) «ENFORCED, WATERMARK FOR at)": "ENFORCED does not belong to",
+    "CREATE SOURCE s (at TIMESTAMP NOT NULL, PRIMARY KEY (at) «NOT ENFORCED x, WATERMARK FOR at)": "x does not belong to a",
     "CREATE SOURCE s (a «MONEY, WATERMARK FOR a)": "type MONEY is unknown",
     "CREATE SOURCE «s (a INT NOT NULL, WATERMARK FOR a)": "is not a datetime that is always present",
     "CREATE SOURCE s (at TIMESTAMP NOT NULL, x «DECIMAL, WATERMARK FOR at)": "DECIMAL(38, 2)",

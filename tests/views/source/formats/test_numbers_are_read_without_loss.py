@@ -6,6 +6,7 @@ import json as plain
 import re
 from decimal import Context, Decimal
 from io import BytesIO
+from math import isinf
 from typing import Annotated, Any
 
 import fastavro
@@ -39,7 +40,7 @@ def expected(text: str, name: str) -> str:
             return "invalid_value"
         return f"**{int(exact)}**" if -(2**63) <= exact < 2**63 else "out_of_range"
     if name == "float":
-        return f"**{float(text) + 0.0}**"
+        return "out_of_range" if isinf(float(text)) else f"**{float(text) + 0.0}**"
     cents = WIDE.multiply(exact, Decimal(100))
     return (
         f"**{(exact or Decimal(0)).quantize(Decimal('0.01'), context=WIDE)}**"
@@ -56,6 +57,7 @@ def expected(text: str, name: str) -> str:
 @example("9223372036854775808")
 @example("92233720368547758080e-1")
 @example("0e99")
+@example("-1e309")
 def test_a_text_of_digits_is_the_number_that_python_reads(format_: str, name: str, text: str) -> None:
     decoder, write = FORMATS[format_]
     assert outcome(decoder, TYPES[name], write(text)) == expected(text, name)
