@@ -9,6 +9,7 @@ reason means exact.
 | `exact_unless_duplicate` | nothing, unless the log has a duplicate that the speed layer could not detect                |
 | `floating_point`         | the last digits: doubles are added up in no fixed order, or a derived value is rounded       |
 | `estimate`               | as much as its sketch states                                                                 |
+| `outdated`               | it may be of a version of a table's row that came before another one                         |
 | `incomplete`             | it lacks events that the log lost                                                            |
 """
 
@@ -22,18 +23,26 @@ from tandem.views.instant import utc_text
 from tandem.views.measures.measure import Approximation, Rounding
 from tandem.views.view import View, bind
 
-Label = Literal["exact", "exact_unless_duplicate", "floating_point", "estimate", "incomplete"]
+Label = Literal["exact", "exact_unless_duplicate", "floating_point", "estimate", "outdated", "incomplete"]
 """The labels, from the strongest to the weakest."""
 
 Name = Literal[
-    "late_duplicate", "conflicting_duplicate", "order_of_addition", "rounding", "estimate", "derived", "gap", "compaction"
+    "late_duplicate",
+    "conflicting_duplicate",
+    "late_table",
+    "order_of_addition",
+    "rounding",
+    "estimate",
+    "derived",
+    "gap",
+    "compaction",
 ]
 """Why a value is not exact; a row lists its own reasons in MARK."""
 
 MARK: Final = "_exactness"
 """The field of a row with the names of its own reasons, absent if it has none. No key or measure begins with _."""
 
-COUNTS: Final = frozenset({"repaired", "dropped", "offsets"})
+COUNTS: Final = frozenset({"repaired", "dropped", "offsets", "corrections"})
 """Figures that count events of the whole view or source."""
 
 _ORDER: Final[tuple[Label, ...]] = get_args(Label)
@@ -171,6 +180,21 @@ def conflicting_duplicate(dropped: int) -> Reason:
         "exact_unless_duplicate",
         f"exact unless a recompute keeps another copy of an event than was counted{counted}",
         {"dropped": dropped},
+        counted,
+    )
+
+
+def late_table(corrections: int) -> Reason:
+    """The reason of rows whose events may find other versions in a table than they found when they were counted.
+
+    `corrections` is the number of versions that came since.
+    """
+    counted = f" ({corrections} so far)"
+    return Reason(
+        "late_table",
+        "outdated",
+        f"outdated where versions of a table came after events had looked it up{counted}; the next recompute looks up again",
+        {"corrections": corrections},
         counted,
     )
 

@@ -17,7 +17,7 @@ from tandem.ledger.delta.errors import unreadable
 from tandem.ledger.log import last_records
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import Position
-from tandem.ledger.realtime.commits import Commit, Span
+from tandem.ledger.realtime.commits import Commit, Span, TableEnds
 from tandem.views.source.watermark import maxima_from_json, maxima_to_json
 
 SCHEMA: Final = pa.schema(
@@ -28,6 +28,7 @@ SCHEMA: Final = pa.schema(
         ("start_position", pa.string()),
         ("end_position", pa.string()),
         ("batches", pa.int64()),
+        ("looked_up", pa.string()),
         ("counts", pa.string()),
         ("rejected", pa.string()),
         ("maxima", pa.string()),
@@ -55,7 +56,7 @@ SETTINGS: Final = {
     "delta.deletedFileRetentionDuration": "interval 15 minutes",
 }
 
-_SPAN_COLUMNS: Final = ["epoch", "kind", "start_position", "end_position", "batches"]
+_SPAN_COLUMNS: Final = ["epoch", "kind", "start_position", "end_position", "batches", "looked_up"]
 
 
 def open_or_create(tables: Tables, release: int, source: str) -> DeltaTable:
@@ -126,6 +127,7 @@ def row_values(commit: Commit) -> list[dict[str, Any]]:
         "start_position": _text(commit.start.to_json()),
         "end_position": _text(commit.end.to_json()),
         "batches": commit.batches,
+        "looked_up": _text({source: [end.to_json() for end in ends] for source, ends in sorted(commit.looked_up.items())}),
         "counts": _text(commit.counts.to_json()),
         "maxima": _text(maxima_to_json(commit.maxima)),
         "newest": commit.newest,
@@ -169,6 +171,9 @@ def _span_values(row: Mapping[str, Any]) -> dict[str, Any]:
         "epoch": row["epoch"],
         "kind": row["kind"],
         "batches": row["batches"],
+        "looked_up": {
+            source: TableEnds(*map(Position.from_json, ends)) for source, ends in json.loads(row.get("looked_up") or "{}").items()
+        },
     }
 
 

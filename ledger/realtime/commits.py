@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tandem.ledger.log.counts import NOTHING, Counts
 from tandem.ledger.log.last_records import LastRecords
@@ -16,12 +16,19 @@ Kind = Literal["fold", "bridge", "epoch", "cut"]
 epoch: the first commit of a new writer. cut: a boundary that a batch run has reserved. The last two are marks of no length."""
 
 
+class TableEnds(NamedTuple):
+    """Up to which positions look-ups of a commit knew the log of a table: in its micro-batch that knew least, and most."""
+
+    least: Position
+    most: Position
+
+
 @dataclass(frozen=True)
 class Span:
     """The range of a commit: `[start, end)` in position vectors, under the epoch of its writer.
 
     `batches` is the number of micro-batches in it: more than one after compaction. A fold and a bridge have a length, a mark has
-    none.
+    none. `looked_up` has, by source, the tables in which its views looked up.
     """
 
     start: Position
@@ -29,6 +36,7 @@ class Span:
     epoch: int
     kind: Kind
     batches: int = field(default=1, kw_only=True)
+    looked_up: Mapping[str, TableEnds] = field(default_factory=dict, kw_only=True, hash=False)
 
     def __post_init__(self) -> None:
         still = self.start == self.end

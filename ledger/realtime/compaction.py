@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from tandem.ledger.log.counts import add, plus
 from tandem.ledger.log.last_records import newest_of
 from tandem.ledger.log.positions import Position, distance
-from tandem.ledger.realtime.commits import Commit, Span
+from tandem.ledger.realtime.commits import Commit, Span, TableEnds
 from tandem.views.errors import TandemError
 from tandem.views.source.watermark import later, newest
 
@@ -59,6 +59,7 @@ def merged(commits: Sequence[Commit], merge: Merge) -> Commit:
         max(commit.epoch for commit in commits),
         folds[0].kind,
         batches=sum(commit.batches for commit in folds),
+        looked_up=_table_ends(folds),
         counts=plus(*(commit.counts for commit in folds)),
         rejected={
             view: add(*(commit.rejected.get(view, {}) for commit in folds))
@@ -76,6 +77,16 @@ def merged(commits: Sequence[Commit], merge: Merge) -> Commit:
         identities_since=max((commit.identities_since for commit in folds if commit.identities_since), default=None),
         last_records=newest_of(commit.last_records for commit in folds),
     )
+
+
+def _table_ends(folds: Sequence[Commit]) -> dict[str, TableEnds]:
+    """Up to where the micro-batches of all these commits knew the tables; the ends of one table are all comparable."""
+    nowhere, united = Position(), dict[str, TableEnds]()
+    for source, ends in ((source, ends) for commit in folds for source, ends in commit.looked_up.items()):
+        every = [*united.get(source, ends), *ends]
+        by_distance = sorted(every, key=lambda end: distance(nowhere, end))
+        united[source] = TableEnds(by_distance[0], by_distance[-1])
+    return united
 
 
 def expired(spans: Iterable[Span], cuts: Iterable[Position]) -> list[Span]:

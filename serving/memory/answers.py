@@ -43,7 +43,7 @@ _written_time = lru_cache(maxsize=1 << 16)(time_text)
 class Answers:
     """The answers of a view at a watermark, in microseconds since 1970; None is before every event.
 
-    `marks` are the reasons of rows that realtime states are part of.
+    `marks` are the reasons of rows that realtime states are part of, or that late versions of tables touch.
     """
 
     held: CachedView
@@ -56,7 +56,7 @@ class Answers:
         final = None if self.watermark is None else final_until(view.source, self.watermark, bind(view).placement.timing.grace)
         first = len(self.held.below)
         readers = [
-            _AnswerReader(self.held, layer, self.watermark, final, self.marks if number >= first else ())
+            _AnswerReader(self.held, layer, self.watermark, final, self.marks, above=number >= first)
             for number, layer in enumerate(self.held.stack)
         ]
         object.__setattr__(self, "_readers", tuple(reversed(readers)))
@@ -166,25 +166,31 @@ class Labelled(NamedTuple):
 
 
 def rows_at(held: CachedView, number: int, places: Numbers | None) -> pa.Table:
-    """Rows of a layer of the stack as it stores them, all without places, and which of them are touched."""
+    """Rows of a layer of the stack as it stores them, all without places, and which of them are to be marked."""
     rows = held.stack[number].answers
     table = rows.table if places is None else _at(rows.table, places)
     return table.append_column(TOUCHED, pa.array(_touched(held, number, table, slice(None) if places is None else places)))
 
 
 def _touched(held: CachedView, number: int, table: pa.Table, places: Numbers | slice) -> arrays.Mask:
+    """Whether rows at some places of a layer, which are this table, are late, or realtime states are part of them."""
+    late = held.late.overlapping(table)
+    return late | _of_tail(held, number, table, places) if held.tail_marked else late
+
+
+def _of_tail(cached: CachedView, number: int, table: pa.Table, places: Numbers | slice) -> arrays.Mask:
     """Whether realtime states are part of the rows at some places of a layer, which are this table."""
-    if number < len(held.below):
+    if number < len(cached.below):
         return np.zeros(table.num_rows, dtype=bool)
-    if not held.layout.told_apart:
+    if not cached.layout.told_apart:
         return np.ones(table.num_rows, dtype=bool)
-    hashes = held.stack[number].answers.index.hashes[places]
-    if not held.layout.timed:
-        return np.isin(hashes, np.concatenate([hashes[:0], *(layer.answers.index.hashes for layer in held.touching)]))
+    hashes = cached.stack[number].answers.index.hashes[places]
+    if not cached.layout.timed:
+        return np.isin(hashes, np.concatenate([hashes[:0], *(layer.answers.index.hashes for layer in cached.touching)]))
     starts, ends = (arrays.integers(arrays.whole(table[name])) for name in WINDOW_COLUMNS)
-    ends = ends if held.layout.sessions else starts + 1
+    ends = ends if cached.layout.sessions else starts + 1
     found = np.zeros(table.num_rows, dtype=bool)
-    for layer in held.touching:
+    for layer in cached.touching:
         found |= layer.answers.index.any_within(hashes, starts, ends)
     return found
 
@@ -198,6 +204,7 @@ class _AnswerReader:
     watermark: int | None
     final: int | None
     marks: Sequence[Name]
+    above: bool
 
     @cached_property
     def rows_at(self) -> Callable[[int, int | None], tuple[int, int]]:
@@ -226,13 +233,20 @@ class _AnswerReader:
 
     def row(self, place: int) -> Row:
         row = {name: cell(place) for name, cell in self._cells}
-        if self.marks and self._touched(place):
+        if self.marks and (self._of_tail(place) or self._is_late(place)):
             row[MARK] = [*self.marks]
         return row
 
-    def _touched(self, place: int) -> bool:
-        """Whether realtime states are part of a row of this layer, which is above the cut."""
+    def _is_late(self, place: int) -> bool:
+        """Whether a late version of a table touches a row."""
+        late = self.held.late
+        return bool(late.times) and bool(late.overlapping(self.layer.answers.table.slice(place, 1))[0])
+
+    def _of_tail(self, place: int) -> bool:
+        """Whether realtime states are part of a row, and that is to be marked."""
         held = self.held
+        if not (self.above and held.tail_marked):
+            return False
         if not held.layout.told_apart:
             return True
         rows = self.layer.answers

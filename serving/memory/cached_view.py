@@ -17,6 +17,7 @@ from tandem.ledger.publish.batch_parts import BatchPart, BatchView, files_of, st
 from tandem.ledger.realtime.commits import Commit
 from tandem.serving.memory.layer import MemoryLayout
 from tandem.serving.memory.stack import Stack, extended
+from tandem.serving.read.late_tables import NOTHING_LATE, LateTables
 from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.read.states import row_groups, states_of
 from tandem.views.kernel.kernel import roll
@@ -42,6 +43,8 @@ class CachedView:
       commit said stays. They stay when hot commits are merged.
     * `alone` are the commits by themselves, for views whose units have several windows: it tells which of them are touched;
       `hot_alone` are the hot commits by themselves.
+    * `late` says which rows a late version of a table may change; `tail_marked`, whether rows that realtime states are part of
+      are marked for that.
     """
 
     layout: MemoryLayout
@@ -55,6 +58,8 @@ class CachedView:
     hot: Stack = field(default=(), repr=False)
     hot_alone: Stack = field(default=(), repr=False)
     hot_commits: HotCommits = field(default=(), repr=False)
+    late: LateTables = field(default=NOTHING_LATE, repr=False)
+    tail_marked: bool = True
 
     @property
     def committed(self) -> Position:

@@ -24,6 +24,7 @@ from tandem.serving.read.provenance import Layer, Provenance
 from tandem.serving.read.selection import Selection
 from tandem.serving.read.snapshot import Snapshot, has_view, provenance_of, rejected
 from tandem.serving.read.snapshot_follower import Hot
+from tandem.serving.read.touched_rows import marks_tail
 from tandem.views.errors import TooLong, listed
 from tandem.views.project.project import Project
 from tandem.views.view import View
@@ -217,7 +218,8 @@ class Store:
         self._held[view.name] = held
         self._outgrown.pop(view.name, None)
         provenance = provenance_of(snapshot, view, "merged", rejected(snapshot, view))
-        return InMemory(Answers(held, own.watermark(source), provenance.exactness.marks), provenance)
+        marked = replace(held, late=snapshot.late(view), tail_marked=marks_tail(provenance.exactness))
+        return InMemory(Answers(marked, own.watermark(source), provenance.exactness.marks), provenance)
 
     def _within(self, views: dict[str, InMemory], newest: str | None) -> dict[str, InMemory]:
         """The views that fit in the limit: the least recently used are evicted, `newest` stays."""

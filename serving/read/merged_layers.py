@@ -26,7 +26,7 @@ from tandem.serving.read.selection import ALWAYS, BadSelection, Between, Selecti
 from tandem.serving.read.snapshot import Snapshot, batch_of, provenance_of
 from tandem.serving.read.snapshot_follower import Hot, PastPublication, SnapshotFollower
 from tandem.serving.read.states import BatchStates, Runs, follow, states_of
-from tandem.serving.read.touched_rows import split, with_touched
+from tandem.serving.read.touched_rows import marks_tail, split, with_touched
 from tandem.views.errors import DefinitionError, TandemError, listed
 from tandem.views.fingerprint.fingerprint import fingerprint
 from tandem.views.kernel.kernel import Partial, arrange, arrange_as_one, merge, merge_states, present_arranged, roll
@@ -192,8 +192,9 @@ class Reader:
         provenance = provenance_of(snapshot, view, layer, merged.rejected)
         rows = _rows(view, merged.states, selection)
         if provenance.exactness.marked:
-            alone = _rows(view, merge_states(view, [one.states for one in after]), selection)
-            rows = with_touched(view, rows, alone, one=selection.one)
+            new = [one.states for one in after] if marks_tail(provenance.exactness) else []
+            alone = _rows(view, merge_states(view, new), selection)
+            rows = with_touched(view, rows, alone, snapshot.late(view, layer), one=selection.one)
         return Arranged(view, ordered(view, rows), provenance)
 
     def _below_the_cut(self, view: View, publication: Publication, tail: RealtimeTail, selection: Selection) -> Partial:

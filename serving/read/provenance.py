@@ -47,6 +47,18 @@ class SourceProvenance:
 
 
 @dataclass(frozen=True)
+class TableProvenance:
+    """Up to which position of its source a table is known to an answer, and how many versions came too late for some events."""
+
+    position: Position
+    corrections: int
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object of the fields."""
+        return {"position": self.position.to_json(), "corrections": self.corrections}
+
+
+@dataclass(frozen=True)
 class Provenance:
     """What one answer counts: `batch_version` is everything below `cut`, the realtime commits are `[cut, realtime)`.
 
@@ -67,6 +79,7 @@ class Provenance:
     | `exactness` | what is exact, and why not if it is not |
     | `rollup_of` | of a rollup its parent, the parent's parent and so on; positions and counts are those of the last one |
     | `sources` | of several sources each by name; positions are then of what all have counted, the watermark is the least |
+    | `tables` | of a view that looks up in tables these, by the name of the table's source |
     | `live` | false if the release was asked before its promotion: `publication` was live meanwhile |
     """
 
@@ -92,6 +105,7 @@ class Provenance:
     history: SourceHistory | None = None
     live: bool = True
     sources: Mapping[str, SourceProvenance] = field(default_factory=dict)
+    tables: Mapping[str, TableProvenance] = field(default_factory=dict)
 
     @property
     def whose(self) -> str:
@@ -125,6 +139,7 @@ class Provenance:
             **({"rollup_of": list(self.rollup_of)} if self.rollup_of else {}),
             "history": None if self.history is None else self.history.to_json(),
             **({"sources": {name: each.to_json(now=now) for name, each in self.sources.items()}} if self.sources else {}),
+            **({"tables": {name: each.to_json() for name, each in self.tables.items()}} if self.tables else {}),
             "age_s": age(self.newest, now=now),
             "watermark": written(self.watermark),
             "after_final": self.after_final,

@@ -16,6 +16,7 @@ from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime.tiling import boundary, chain
 from tandem.ledger.united_positions import part_of, plain, unite
+from tandem.serving.read.late_tables import NOTHING_LATE, LateTables, TableReader
 from tandem.serving.read.provenance import Layer, Provenance, SourceProvenance
 from tandem.serving.read.realtime_tail import RealtimeTail, unite_tails, up_to
 from tandem.views import exactness
@@ -25,6 +26,7 @@ from tandem.views.rollup import ancestors, root
 from tandem.views.source.watermark import later, least
 from tandem.views.sql.expressions import REASONS
 from tandem.views.start import StartPositions
+from tandem.views.table import looked_up
 from tandem.views.together import parts, several
 from tandem.views.united_source import names_of
 from tandem.views.view import View, bind
@@ -34,7 +36,7 @@ from tandem.views.view import View, bind
 class Snapshot:
     """A publication and what its sources' realtime tables held at one poll; `gaps` are all that were ever recorded.
 
-    `histories` are those of its sources, without what their definitions say.
+    `histories` are those of its sources, without what their definitions say; `reader` reads the tables in which views look up.
 
     If it is not `live`, the publication is what a promotion of its release would publish, with the number of the
     publication that is live meanwhile.
@@ -45,7 +47,9 @@ class Snapshot:
     gaps: tuple[Gap, ...] = ()
     live: bool = True
     histories: Mapping[str, SourceHistory] = field(default_factory=dict)
+    reader: TableReader | None = field(default=None, repr=False, compare=False)
     _own: "dict[str, Snapshot]" = field(default_factory=dict, init=False, repr=False, compare=False)
+    _late: dict[tuple[str, Layer], LateTables] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def lacks(self) -> str:
@@ -84,6 +88,15 @@ class Snapshot:
     def batch(self, view: View) -> BatchView:
         """The batch view whose states answer for a view."""
         return batch_of(self.publication, view)
+
+    def late(self, view: View, layer: Layer = "merged") -> LateTables:
+        """The tables in which a view looks up, and what is late in them for a layer. Raises Unreadable."""
+        if self.reader is None or not looked_up(root(view)):
+            return NOTHING_LATE
+        place = (root(view).name, layer)
+        if place not in self._late:
+            self._late[place] = self.reader.late(self.publication, self.of(view).tails, view, layer)
+        return self._late[place]
 
     @property
     def tiled(self) -> bool:
@@ -262,6 +275,7 @@ def provenance_of(snapshot: Snapshot, view: View, layer: Layer, rejected: Mappin
         history=None if alone is None else alone.history,
         live=snapshot.live,
         sources=each if alone is None else {},
+        tables=snapshot.late(view, layer).tables,
     )
 
 
@@ -290,6 +304,10 @@ def _exactness(snapshot: Snapshot, view: View, layer: Layer, gaps: Sequence[Gap]
         tail = None if layer == "batch" else snapshot.tails[name]
         theirs = [gap for gap in gaps if gap.source == name]
         each_source.append(exactness_of(of, tail, theirs, snapshot.publication.repaired.get(name)))
+    late = snapshot.late(view, layer)
+    if late.times:
+        corrections = sum(each.corrections for each in late.tables.values())
+        each_source.append(Exactness(marked=(exactness.late_table(corrections),)))
     if len(each_source) == 1:
         return each_source[0]
     columns = exactness.of_measures(view)

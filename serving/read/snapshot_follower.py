@@ -17,6 +17,7 @@ from tandem.ledger.publish.if_promoted import IfPromoted
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.follower import Follower
+from tandem.serving.read.late_tables import TableReader
 from tandem.serving.read.outcome import Failed
 from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.read.selection import BadSelection
@@ -76,6 +77,7 @@ class SnapshotFollower:
     _histories: tuple[Publication, Mapping[str, SourceHistory]] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        self._versions = TableReader(self.tables)
         self._begin()
 
     def refresh(self) -> Snapshot | Failed:
@@ -142,7 +144,7 @@ class SnapshotFollower:
         tails = {source: self._tail(publication.release, source, cut) for source, cut in publication.cuts.items()}
         if self._histories is None or self._histories[0] != publication:
             self._histories = publication, histories(self.tables, publication)
-        return Snapshot(publication, tails, self._gaps.every(), live, self._histories[1])
+        return Snapshot(publication, tails, self._gaps.every(), live, self._histories[1], self._versions)
 
     def _tail(self, release: int, source: str, cut: Position) -> RealtimeTail:
         # Hot commits first: commits that are read later reach at least as far as where these begin.
@@ -230,7 +232,7 @@ class PastPublication:
                 return Failed(f"cannot answer from publication {self.number}: {why}; retained: {left}")
             tails = {source: RealtimeTail(cut, cut) for source, cut in publication.cuts.items()}
             past = histories(self.tables, publication)
-            return Snapshot(publication, tails, Gaps(self.tables).every(), histories=past)
+            return Snapshot(publication, tails, Gaps(self.tables).every(), histories=past, reader=TableReader(self.tables))
         except TandemError as error:
             return Failed(str(error))
 

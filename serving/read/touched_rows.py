@@ -1,4 +1,5 @@
-"""Touched rows: rows of an answer that realtime states are part of. Their reasons need not hold of rows wholly below the cut.
+"""Touched rows: rows of an answer that realtime states are part of, or that a late version of a table may change. Their reasons
+need not hold of other rows.
 
 A row of windows in time is touched if one of its own states is in the tail; a row of windows in the order of the log, if any
 state of its key is, since an event may come before others there.
@@ -11,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tandem.serving.read.late_tables import LateTables
 from tandem.views.arrow import arrays
-from tandem.views.exactness import MARK, Name
+from tandem.views.exactness import MARK, Exactness, Name
 from tandem.views.sql import engine
 from tandem.views.sql.engine import quoted
 from tandem.views.view import View, bind
@@ -24,8 +26,8 @@ TOUCHED: Final = pa.field("_touched", pa.bool_())
 _ROW: Final = "_row"
 
 
-def with_touched(view: View, rows: pa.Table, tail: pa.Table, *, one: bool = False) -> pa.Table:
-    """Arranged rows, and which of them the tail's rows touch; with `one` a range is a window for each key."""
+def with_touched(view: View, rows: pa.Table, tail: pa.Table, late: LateTables, *, one: bool = False) -> pa.Table:
+    """Arranged rows, and which of them the tail's rows or late versions touch; with `one` a range is a window for each key."""
     start, end = (quoted(name) for name in WINDOW_COLUMNS)
     placement = bind(view).placement
     terms = [f"_tail.{quoted(name)} IS NOT DISTINCT FROM _rows.{quoted(name)}" for name in view.keys]
@@ -37,10 +39,15 @@ def with_touched(view: View, rows: pa.Table, tail: pa.Table, *, one: bool = Fals
     numbers = arrays.from_numpy(np.arange(rows.num_rows), pa.int64())
     tables = {"_rows": rows.select(columns).append_column(_ROW, numbers), "_tail": tail.select(columns)}
     sql = f"SELECT {_ROW} FROM _rows SEMI JOIN _tail ON {' AND '.join(terms) or 'true'}"
-    found = np.zeros(rows.num_rows, dtype=bool)
+    found = late.overlapping(rows)
     if tail.num_rows and rows.num_rows:
         found[engine.query(sql, tables)[_ROW].to_numpy()] = True
     return rows.append_column(TOUCHED, pa.array(found))
+
+
+def marks_tail(exactness: Exactness) -> bool:
+    """Whether some reason is one of all rows that realtime states are part of."""
+    return any(reason.name != "late_table" for reason in exactness.marked)
 
 
 def split(rows: pa.Table) -> tuple[pa.Table, pa.ChunkedArray | None]:

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -38,7 +38,8 @@ from tandem.speed.hot.heavy_views import HeavyViews
 from tandem.speed.hot.hot_tail import Covered, HotTail, split, states
 from tandem.speed.micro_batch.follower_state import FollowerState
 from tandem.speed.micro_batch.task import Task
-from tandem.speed.source.counted_at import CountedRange, counted, divided
+from tandem.speed.source.counted_at import counted, divided, earlier_topic
+from tandem.speed.source.known_tables import tables_of_views
 from tandem.speed.source.restore_identities import begun, numbered, unseen
 from tandem.speed.source.start_position import present_log, without_newcomers
 from tandem.views.arrow.arrays import from_ipc
@@ -47,6 +48,7 @@ from tandem.views.kernel.kernel import decode
 from tandem.views.source.offset_ranges import Offsets, Partition
 from tandem.views.source.source import Source, record_columns
 from tandem.views.source.watermark import later, newest
+from tandem.views.table import looked_up
 from tandem.views.view import View
 
 _AT_ONCE: Final = 5_000
@@ -157,7 +159,10 @@ class HotFollower:
             by="hot",
         )
         views = {fingerprints[name]: view for name, view in self.views.items()}
+        look_ups = tables_of_views(self.tables, self.release, self.views, self.settings.speed.table_mb)
         self.tail = HotTail(task, self.source, views, state, self.settings.serving.hot_mb << 20, schemas=self._schemas)
+        if look_ups is not None:
+            self.tail.look_up = lambda: look_ups.newest(self._committed()[0])
         self._covered = self._broker_asked = self.clock()
         self._publish(HotChange(base))
 
@@ -302,7 +307,8 @@ class HotFollower:
         counts = plus(*(commit.counts for commit in passed))
         for fingerprint in covered.partials:
             view = self.tail.views[fingerprint]
-            if alike(view, covered.counts, counts, partitions=len(covered.end)):
+            # Look-ups of either may have known more of the tables.
+            if not looked_up(view) and alike(view, covered.counts, counts, partitions=len(covered.end)):
                 theirs = [from_ipc(commit.partials[fingerprint]) for commit in passed]
                 mismatched += differing(view, states(covered, fingerprint), theirs)
                 compared += 1
@@ -388,13 +394,3 @@ def _caught_up(commits: tuple[Commit, ...]) -> datetime | None:
 
 def _gone(place: Partition, start: int, low: int) -> str:
     return f"the log no longer has offsets {start} to {low - 1} of partition {place[1]}"
-
-
-def earlier_topic(stretches: Sequence[CountedRange], topics: Sequence[kafka.Topic], firsts: Offsets) -> str | None:
-    """The id of a topic that stretches have offsets of, and that is not one of these topics; None without such a topic."""
-    current = {topic.id for topic in topics}
-    for one in stretches:
-        for place, offset in one.end.items():
-            if place[0] not in current and offset > one.start.get(place, firsts.get(place, 0)):
-                return place[0]
-    return None

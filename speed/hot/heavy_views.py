@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tandem.speed.hot.hot_tail import HotTail
+from tandem.speed.micro_batch.task import tables
 from tandem.views.kernel.kernel import decode, partial, prepare
 from tandem.views.source.offset_ranges import EMPTY
 
@@ -83,11 +84,12 @@ class HeavyViews:
         source = tail.source if tail.schemas is None else tail.schemas.ready(tail.source, records)
         events = decode(source, records).events
         prepared = prepare(tail.source, events, tail.task.generations)
+        versions = tables(tail.look_up().versions)
         costs: dict[str | None, float] = {None: self.clock() - began}
         for fingerprint, view in tail.views.items():
             if fingerprint not in self.why:
                 began = self.clock()
-                partial(view, prepared.events, EMPTY, prepared.failed)
+                partial(view, prepared.events, EMPTY, prepared.failed, versions=versions)
                 costs[fingerprint] = self.clock() - began
         return costs
 

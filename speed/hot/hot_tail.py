@@ -7,7 +7,7 @@ before the range, not on how commits divide these. Each identity counts once in 
 at.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -27,7 +27,7 @@ from tandem.speed.dedup.within_task import Identities
 from tandem.speed.micro_batch.fold import fold_shares
 from tandem.speed.micro_batch.follower_state import FollowerState, step
 from tandem.speed.micro_batch.maintenance import merging
-from tandem.speed.micro_batch.task import Share, Task, share_of
+from tandem.speed.micro_batch.task import KnownVersions, Share, Task, share_of
 from tandem.views.arrow.arrays import from_ipc
 from tandem.views.source.source import Source
 from tandem.views.source.watermark import later
@@ -98,6 +98,7 @@ class HotTail:
         left_out: fingerprints of the views that new segments do not have. Segments that have them keep them, so answers of
             these views stay where they are until commits have passed them.
         schemas: those of the source's registries, if its records name schemas.
+        look_up: what the views look up in now, and up to where that is known.
     """
 
     task: Task
@@ -108,6 +109,7 @@ class HotTail:
     fanout: int = FANOUT
     left_out: frozenset[str] = frozenset()
     schemas: RegistrySchemas | None = field(default=None, repr=False)
+    look_up: Callable[[], KnownVersions] = field(default=KnownVersions, repr=False)
     at_end: FollowerState = field(init=False)
     segments: tuple[Segment, ...] = field(default=(), init=False)
     _bytes: int = field(default=0, init=False)
@@ -241,13 +243,14 @@ class HotTail:
         """The segment from the state's end to `end`, with the views of these fingerprints, and the state at `end`."""
         views = {fingerprint: view for fingerprint, view in self.views.items() if fingerprint in fingerprints}
         names = {name: fingerprint for name, fingerprint in self.task.views.items() if fingerprint in fingerprints}
-        task = state.labelling(replace(self.task, views=names))
+        looked_up = self.look_up()
+        task = state.labelling(replace(self.task, views=names, versions=looked_up.versions))
 
         def run(task: Task) -> list[Share]:
             return [share_of(task, records)] if records.num_rows else []
 
         folded = fold_shares(run, task, views, state.ranges_to(end), state.dedup_window, schemas=self.schemas)
-        after, commit = step(state, folded, end, at=at)
+        after, commit = step(state, folded, end, at=at, looked_up=looked_up.ends)
         return Segment(records, commit, folded.identities), after
 
 

@@ -16,7 +16,7 @@ from tandem.speed.dedup.across_tasks import find_duplicates
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.dedup.keys import KnownWords
 from tandem.speed.dedup.within_task import Identities
-from tandem.speed.micro_batch.task import SCHEMA, Share, Task, fold, partial_of, shares, without
+from tandem.speed.micro_batch.task import SCHEMA, Share, Stream, Task, fold, partial_of, shares, without
 from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.errors import TandemError
 from tandem.views.instant import nearest_time
@@ -34,11 +34,13 @@ if TYPE_CHECKING:
 
 _WITH_TASKS: Final = 8192
 """Words of a run that travels with the tasks: it is too small for a broadcast of its own."""
+_BYTES_WITH_TASKS: Final = 8 * _WITH_TASKS
+"""The same for the versions of a table."""
 
 
 @dataclass
 class Workers:
-    """The runs of words that workers have, and what tasks are to hand back.
+    """The runs of words and the tables that workers have, and what tasks are to hand back.
 
     A worker keeps a broadcast run as long as its tasks name it, so it has the words of one source at a time. The dedup window
     merges runs level by level, so each of N words travels about log2 N times to each worker. Spark's driver keeps each run in its
@@ -50,6 +52,7 @@ class Workers:
 
     hand_back: bool = False
     _sent: "dict[int, tuple[Words, Broadcast[Words]]]" = field(default_factory=dict, repr=False)
+    _tables: "dict[str, tuple[bytes, Broadcast[bytes]]]" = field(default_factory=dict, repr=False)
 
     def known(self, records: "DataFrame", known: KnownWords) -> KnownWords:
         """These runs for the tasks of the next job over these records; runs that they do not name are withdrawn."""
@@ -62,9 +65,20 @@ class Workers:
                 self._sent[name] = run, records.sparkSession.sparkContext.broadcast(run)
         return KnownWords(tuple(self._sent[id(run)][1] if id(run) in large else run for run in runs))
 
+    def versions(self, records: "DataFrame", versions: Mapping[str, tuple[Stream, bytes]]) -> dict[str, tuple[Stream, bytes]]:
+        """What tasks of the next job look up in; a base that is a broadcast already is not sent again."""
+        large = {name: base for name, (base, _) in versions.items() if isinstance(base, bytes) and len(base) > _BYTES_WITH_TASKS}
+        for name in [name for name, (base, _) in self._tables.items() if large.get(name) is not base]:
+            self._tables.pop(name)[1].destroy(blocking=False)
+        for name in large.keys() - self._tables.keys():
+            self._tables[name] = large[name], records.sparkSession.sparkContext.broadcast(large[name])
+        return {name: (self._tables[name][1] if name in large else base, added) for name, (base, added) in versions.items()}
+
     def close(self) -> None:
-        """Withdraw all runs; no job may be running."""
+        """Withdraw all that was sent; no job may be running."""
         self._withdraw(set(self._sent))
+        while self._tables:
+            self._tables.popitem()[1][1].destroy(blocking=False)
 
     def _withdraw(self, names: Iterable[int]) -> None:
         for name in names:
@@ -173,7 +187,7 @@ def _with_all_schemas(
 
 
 def _run(records: "DataFrame", workers: Workers, task: Task) -> list[Share]:
-    task = replace(task, known=workers.known(records, task.known))
+    task = replace(task, known=workers.known(records, task.known), versions=workers.versions(records, task.versions))
     return shares(records.mapInArrow(compared(partial(fold, task)), SCHEMA).toArrow())
 
 

@@ -3,11 +3,12 @@
 The speed layer and the hot tail both follow by it. Pure: no I/O and no clock.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from tandem.ledger.log.positions import LOG_START, Position, ranges
-from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.commits import Commit, TableEnds
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.dedup.within_task import Identities
 from tandem.speed.micro_batch.fold import MicroBatchResult
@@ -63,10 +64,17 @@ class FollowerState:
 
 
 def step(
-    state: FollowerState, folded: MicroBatchResult, end: Position, *, at: datetime, caught_up: datetime | None = None
+    state: FollowerState,
+    folded: MicroBatchResult,
+    end: Position,
+    *,
+    at: datetime,
+    caught_up: datetime | None = None,
+    looked_up: Mapping[str, TableEnds] | None = None,
 ) -> tuple[FollowerState, Commit]:
-    """The state at `end`, and the commit made at `at` of what was folded up to there; a `caught_up`
-    replaces the earlier one.
+    """The state at `end`, and the commit made at `at` of what was folded up to there; a `caught_up` replaces the earlier one.
+
+    `looked_up` has the tables in which it looked up.
     """
     commit = Commit(
         state.end,
@@ -83,6 +91,7 @@ def step(
         at=at,
         by=state.by,
         caught_up=caught_up or state.caught_up,
+        looked_up={**(looked_up or {})},
         last_records=folded.last_records,
         identities_since=None if state.dedup_window.since is None else time_of(state.dedup_window.since),
     )

@@ -16,7 +16,7 @@ from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime_writer import Writer
 from tandem.speed.micro_batch.fold import Workers, fold_records
 from tandem.speed.micro_batch.follower_state import FollowerState, step
-from tandem.speed.micro_batch.task import Task
+from tandem.speed.micro_batch.task import KnownVersions, Task
 from tandem.views.source.source import Source
 from tandem.views.source.watermark import later, newest
 from tandem.views.view import View
@@ -68,6 +68,7 @@ class UncommittedLog:
         now: the clock. Only its times, and the ends of the log at them, decide how long an identity is kept.
         schemas: those of the source's registries, if its records name schemas.
         state: what is known of the log below its end, which is the table's, or below it after another run has bridged the log.
+        look_up: what the views look up in now, and up to where that is known; called before a micro-batch is folded.
         last_records: of each partition the last record that a commit has, to compare with the log.
     """
 
@@ -82,6 +83,7 @@ class UncommittedLog:
     ends: PolledEnds = field(default_factory=PolledEnds, repr=False)
     workers: Workers = field(default_factory=Workers, repr=False)
     schemas: RegistrySchemas | None = field(default=None, repr=False)
+    look_up: Callable[[], KnownVersions] = field(default=KnownVersions, repr=False)
 
     def extend(self, records: DataFrame, end: Position, *, still_there: Callable[[], Position | None]) -> Commit:
         """Fold the records from the state's end to `end`, check the log with `still_there`, and commit.
@@ -96,9 +98,10 @@ class UncommittedLog:
             maxima=newest([self.state.maxima, live.maxima.get(name, {})]),
             watermark=later(self.state.watermark, live.watermarks.get(name)),
         )
+        looked_up = self.look_up()
         folded = fold_records(
             records,
-            state.labelling(self.task),
+            replace(state.labelling(self.task), versions=looked_up.versions),
             self.views,
             state.ranges_to(end),
             state.dedup_window,
@@ -108,7 +111,7 @@ class UncommittedLog:
         asked = self.now()
         there = still_there()
         caught_up = None if there is None else self.ends.caught_up(PolledEnd(asked, there), end)
-        state, commit = step(state, folded, end, at=self.now(), caught_up=caught_up)
+        state, commit = step(state, folded, end, at=self.now(), caught_up=caught_up, looked_up=looked_up.ends)
         self.writer.append(commit)
         self.state = state
         self.last_records = newest_of([self.last_records, commit.last_records])

@@ -7,13 +7,16 @@ the tasks read.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 import pyarrow as pa
 
 from tandem.infra.spark.header_texts import with_headers
 from tandem.ledger.log.last_of_records import last_of
+from tandem.ledger.realtime.commits import TableEnds
+from tandem.ledger.table_versions import overlay
 from tandem.speed.dedup.keys import KnownWords
 from tandem.speed.dedup.within_task import NO_SECRET, NOTHING_KNOWN, Drops, identified, identities, is_at
 from tandem.views.arrow.arrays import from_ipc, to_ipc
@@ -37,6 +40,29 @@ SCHEMA: Final = "share binary"
 _PIECE_ROWS: Final = 100_000
 
 
+class BroadcastBytes(Protocol):
+    """Bytes that Spark brings to each worker once, such as a broadcast."""
+
+    @property
+    def value(self) -> bytes:
+        """The bytes."""
+        ...
+
+
+Stream = bytes | BroadcastBytes
+"""An Arrow IPC stream."""
+
+
+class KnownVersions(NamedTuple):
+    """What tasks look up in, by the name of the view of a table's versions, and by source up to where that is known.
+
+    `versions` are a base, and versions that replace all of their keys; each is an Arrow IPC stream, the second may be empty.
+    """
+
+    versions: Mapping[str, tuple[Stream, bytes]] = MappingProxyType({})
+    ends: Mapping[str, TableEnds] = MappingProxyType({})
+
+
 @dataclass(frozen=True)
 class Task:
     """What a task needs; Spark sends it to the workers in its closure.
@@ -50,6 +76,7 @@ class Task:
         drops: the positions of duplicates of events that another task has read.
         generations: the ids of the source's topics, the oldest first.
         secret: the key of identities' digests, in 16 bytes. Producers do not know it.
+        versions: what views look up in, as of KnownVersions.
         hand_back: the bytes of events up to which the task also returns the events that it folds; 0 for never.
     """
 
@@ -63,6 +90,7 @@ class Task:
     drops: Drops = field(default_factory=dict)
     generations: tuple[str, ...] = ()
     secret: bytes = field(default=NO_SECRET, repr=False)
+    versions: Mapping[str, "tuple[Stream, bytes]"] = field(default_factory=dict, repr=False)
     hand_back: int = 0
 
     def definitions(self) -> tuple[Source, dict[str, View]]:
@@ -169,16 +197,26 @@ def _counted(source: Source, views: Mapping[str, View], task: Task, events: pa.T
     """The fields of a share that the events decide which count."""
     labelled = late(source, events, event_times(task.maxima))
     prepared = prepare(source, events, task.generations)
-    partials = {fingerprint: partial(view, prepared.events, EMPTY, prepared.failed) for fingerprint, view in views.items()}
+    versions, rows, failed = tables(task.versions), prepared.events, prepared.failed
+    partials = {name: partial(view, rows, EMPTY, failed, versions=versions) for name, view in views.items()}
     return {
         "events": events.num_rows,
         "late": labelled.count,
-        "after_final": {name: after_final(view, prepared.events, task.watermark) for name, view in views.items()},
+        "after_final": {name: after_final(view, rows, task.watermark, versions=versions) for name, view in views.items()},
         "maxima": list(maxima_of(source, events).items()),
         "newest": newest_append(events),
         "rejected": {fingerprint: dict(folded.rejected) for fingerprint, folded in partials.items()},
         "partials": {fingerprint: to_ipc(folded.states) for fingerprint, folded in partials.items()},
     }
+
+
+def tables(versions: Mapping[str, tuple[Stream, bytes]]) -> dict[str, pa.Table]:
+    """What tasks look up in, as tables."""
+    read = {}
+    for name, (stream, added) in versions.items():
+        base = from_ipc(stream if isinstance(stream, bytes) else stream.value)
+        read[name] = overlay(base, from_ipc(added)) if added else base
+    return read
 
 
 def shares(rows: pa.Table) -> list[Share]:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Final
 
+from tandem.infra import kafka
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger, ArchiveRun
 from tandem.ledger.log.positions import LOG_START, Position, lower, ranges
@@ -152,3 +153,13 @@ def _least(one: CountedRange, own: Sequence[Commit]) -> datetime:
     first = own[0] if own else None
     before = first is not None and first.at is not None and one.end.at_or_below(first.start)
     return min(one.at, first.at) if before and first is not None and first.at is not None else one.at
+
+
+def earlier_topic(stretches: Sequence[CountedRange], topics: Sequence[kafka.Topic], firsts: Offsets) -> str | None:
+    """The id of a topic that stretches have offsets of, and that is not one of these topics; None without such a topic."""
+    current = {topic.id for topic in topics}
+    for one in stretches:
+        for place, offset in one.end.items():
+            if place[0] not in current and offset > one.start.get(place, firsts.get(place, 0)):
+                return place[0]
+    return None

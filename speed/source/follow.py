@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Final
@@ -37,9 +38,10 @@ from tandem.speed.dedup.siphash import SECRET_BYTES
 from tandem.speed.micro_batch.follower_state import FollowerState
 from tandem.speed.micro_batch.log_tail import UncommittedLog
 from tandem.speed.micro_batch.maintenance import tend
-from tandem.speed.micro_batch.task import Task
+from tandem.speed.micro_batch.task import KnownVersions, Task
 from tandem.speed.source import record_frames
 from tandem.speed.source.counted_at import counted
+from tandem.speed.source.known_tables import KnownTables, Patience, tables_of_views
 from tandem.speed.source.query import Query
 from tandem.speed.source.restore_identities import seen, unseen
 from tandem.speed.source.start_position import Beginning, KafkaLog, beginning, steps
@@ -165,6 +167,10 @@ class Follow:
         self._say_again(error)
         self.begin()
 
+    def is_over(self, seconds: float) -> bool:
+        """Whether it is to end, or does so within this time."""
+        return self.around.stopping() or self._ended.wait(seconds)
+
     def stop(self) -> None:
         """End the query; a running micro-batch is committed whole or not at all."""
         self._ended.set()
@@ -284,6 +290,13 @@ class Follow:
         self.around.warn(f"source '{self.source.name}': {why}; continuing from {self.tail.writer.end}")
 
 
+def _look_up(tail: UncommittedLog, look_ups: KnownTables, patience: Patience) -> KnownVersions:
+    """What the tasks of the next micro-batch look up in."""
+    look_ups.poll(tail.live)
+    patience.wait(look_ups, lambda: look_ups.poll(tail.live))
+    return look_ups.newest(tail.live)
+
+
 def follow(around: Surroundings, release: Release, source: Source, views: Mapping[str, View], live: Publication) -> Follow:
     """Claim the source's realtime table, which fences every earlier writer, and begin. `views` are the source's by name."""
     writer = Writer.claim(around.tables, release.number, source.name, by=around.by, at=around.now())
@@ -301,5 +314,9 @@ def follow(around: Surroundings, release: Release, source: Source, views: Mappin
         ),
     )
     following = Follow(around, release, source, tail, around.checkpoints / f"{source.name}-{writer.epoch}")
+    settings = around.settings.speed
+    if (look_ups := tables_of_views(around.tables, release, views, settings.table_mb)) is not None:
+        patience = Patience(around.connection, settings.table_wait_ms / 1000, following.is_over)
+        tail.look_up = partial(_look_up, tail, look_ups, patience)
     following.begin()
     return following

@@ -11,7 +11,7 @@ from tandem.ledger.delta.delta_tables import files, read_file
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import Position
 from tandem.ledger.realtime.commit_files import read_commit
-from tandem.ledger.realtime.commits import Commit, Span
+from tandem.ledger.realtime.commits import Commit, Span, TableEnds
 from tandem.ledger.realtime_writer import NotContiguous
 from tandem.views.errors import TandemError
 from tandem.views.source.watermark import Newest
@@ -28,6 +28,7 @@ FULL = Commit(
     newest=AT + timedelta(microseconds=1),
     watermark=1_700_000_000_000_000,
     after_final={"a": 2},
+    looked_up={"prices": TableEnds(at(1, 2), at(1, 3))},
     partials={"a": b"\x00\xff", "b": b"", "c": b"x" * 5000},
     at=AT,
     by="test",

@@ -16,6 +16,7 @@ from tandem.views.arrow.python_values import scalar
 from tandem.views.dated import DatedView, pieces
 from tandem.views.instant import MICROSECOND
 from tandem.views.kernel.fold_sql import EVENTS, judged_sql
+from tandem.views.kernel.look_up import NO_VERSIONS, Versions, with_rows
 from tandem.views.source.ahead import ahead
 from tandem.views.source.log_order import log_order
 from tandem.views.source.offset_ranges import Offsets
@@ -71,11 +72,11 @@ def _runs(partitions: pa.Table) -> Iterator[tuple[int, int]]:
 _ENDS = "_ends"
 
 
-def after_final(view: View, events: pa.Table, watermark: int | None) -> int:
+def after_final(view: View, events: pa.Table, watermark: int | None, *, versions: Versions = NO_VERSIONS) -> int:
     """The number of events, as the source prepares them, whose window was final at the watermark.
 
     `watermark` is that of the position at which the events begin, in microseconds since 1970; None if nothing was labelled.
-    Only events that the view counts are counted here.
+    Only events that the view counts are counted here; `versions` are as of `partial`.
 
     The window of an event is the window that it makes alone: its slice of a hopping window, the session of this event only.
     No event in any other window changes a row that was final.
@@ -90,6 +91,7 @@ def after_final(view: View, events: pa.Table, watermark: int | None) -> int:
     behind = events.filter(pc.less(events[view.source.time_column].cast(pa.int64()), scalar(until, pa.int64())))
     if not behind.num_rows:
         return 0
+    behind = with_rows(view, behind, versions)
     if placement.steps.fold.prepare is not None:
         behind = placement.steps.fold.prepare(behind, list(view.keys))
     # The watermark is not part of the statement, which would be planned again for each micro-batch.

@@ -83,6 +83,11 @@ def place_type(source: Source) -> pa.DataType:
     return (INTEGER if source.max_events_per_record is None else HUGE_INTEGER).arrow
 
 
+def offset_sql(source: Source, place: str) -> str:
+    """SQL for the offset of an event, of the number that `place_sql` makes."""
+    return place if source.max_events_per_record is None else f"CAST({place} // {_INDEXES} AS BIGINT)"
+
+
 def further(events: pa.Table) -> int:
     """The number of events that are not the first of their record."""
     return int(np.count_nonzero(events[INDEX].to_numpy())) if INDEX in events.column_names else 0

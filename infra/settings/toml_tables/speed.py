@@ -46,6 +46,21 @@ class SpeedSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "status and answers report since when duplicates are recognised. Each Spark worker needs 8 bytes an identity more."
         ),
     ] = 1024
+    table_mb: Annotated[
+        Positive,
+        Meta(
+            description="Maximum megabytes of versions of each table in which views look up. The speed layer has them in memory, "
+            "and so has each Spark worker; a larger table ends it in a sentence."
+        ),
+    ] = 512
+    table_wait_ms: Annotated[
+        Count,
+        Meta(
+            description="Milliseconds for which a micro-batch whose views look up in a table waits for commits of the table's "
+            "source that do not come, while that log has records beyond them. Then it looks up in the versions that are counted, "
+            "and answers are labelled until the next recompute."
+        ),
+    ] = 3_000
     consumer_group: Annotated[
         str,
         Meta(

@@ -30,6 +30,7 @@ from tandem.serving.read.selection import ALWAYS, Selection, select
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.read.touched_rows import any_touched, split
 from tandem.serving.view_at import ViewAt, selected
+from tandem.views.table import looked_up
 from tandem.views.view import View, approximations
 
 Order = tuple[tuple[str, bool], ...]
@@ -347,5 +348,6 @@ def _stand(snapshot: Snapshot, view: View) -> str:
         tail.problem,
         str(snapshot.newest(view.source.name, layer="speed")),
         [gap.name for gap in snapshot.touching(view)],
+        [snapshot.tails[table.source.name].committed.to_json() for table in looked_up(view).values()],
     ]
     return sha256(repr(parts).encode()).hexdigest()[:16]

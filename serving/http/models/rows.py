@@ -105,6 +105,13 @@ class SourceProvenanceDocument(BaseModel):
     history: SourceHistoryDocument | None
 
 
+class TableProvenanceDocument(BaseModel):
+    """What an answer knows of a table in which its view looks up."""
+
+    position: Place
+    corrections: int = Field(description="Number of versions that came after some events had looked the table up.")
+
+
 class ProvenanceDocument(BaseModel):
     """What an answer counts, up to where, how fresh it is and how exact.
 
@@ -134,6 +141,9 @@ class ProvenanceDocument(BaseModel):
     sources: dict[str, SourceProvenanceDocument] | None = Field(
         default=None,
         description="Of a view over several sources each by name; the positions above are then of what all have counted.",
+    )
+    tables: dict[str, TableProvenanceDocument] | None = Field(
+        default=None, description="Of a view that looks up in tables these, by the name of the table's source."
     )
     newest: str | None = Field(description="When the newest counted event was appended to the log.")
     watermark: str | None

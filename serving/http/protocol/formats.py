@@ -111,6 +111,7 @@ def provenance(of: Provenance, *, bound: bool) -> dict[str, Any]:
     if not bound:
         return told
     told.pop("sources", None)
+    told.pop("tables", None)
     hidden = dict.fromkeys(("cut", "realtime", "hot", "start", "history", "rejected", "after_final", "ahead"))
     gaps = [{**gap, "ranges": None, "reason": None} for gap in told["gaps"]]
     return {**told, **hidden, "exactness": of.exactness.without_counts().to_json(), "gaps": gaps}

@@ -7,6 +7,7 @@ const WORDS = {
   exact_unless_duplicate: ["exact unless a late duplicate", "plain"],
   floating_point: ["floating-point", "plain"],
   estimate: ["estimate", "warn"],
+  outdated: ["outdated by a table", "warn"],
   incomplete: ["incomplete", "warn"],
 };
 

@@ -29,7 +29,7 @@ export function rowsTable({ view, rows, caption, query, path, changed, sort, ori
       number: isNumber(column.kind) && column.part === "measure",
       head: column.part === "key" && column.name === view.keys[0],
       order: sortable(column) ? direction(order, column.name) : undefined,
-      cell: (row) => (column.part === "measure" && isNumber(column.kind) && row[column.name] !== null ? traced(row, column) : mixed && row._exactness && column.name === "window_state" ? [cell(row, column, query, path, view, zone), " ", exactness("exact_unless_duplicate", row._exactness.join(", "))] : cell(row, column, query, path, view, zone)),
+      cell: (row) => (column.part === "measure" && isNumber(column.kind) && row[column.name] !== null ? traced(row, column) : mixed && row._exactness && column.name === "window_state" ? [cell(row, column, query, path, view, zone), " ", exactness(row._exactness.includes("late_table") ? "outdated" : "exact_unless_duplicate", row._exactness.join(", "))] : cell(row, column, query, path, view, zone)),
     }));
   function traced(row, column) {
     const node = h("button", { type: "button", class: "number-origin", tabindex: first ? "0" : "-1", title: "Where this number comes from", on: { click: () => origin(row, column) } }, shown(row[column.name], column.kind, zone));

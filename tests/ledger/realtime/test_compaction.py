@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position
-from tandem.ledger.realtime.commits import Commit, Kind, Span
+from tandem.ledger.realtime.commits import Commit, Kind, Span, TableEnds
 from tandem.ledger.realtime.compaction import expired, in_order, merged, plan
 from tandem.ledger.realtime.tiling import boundary, chain, end
 from tandem.views.errors import TandemError
@@ -174,6 +174,16 @@ def test_a_merged_commit_is_as_new_and_lacks_as_much_as_the_newest_of_its_parts(
     assert one.newest == max(newest, default=None)
     assert one.identities_since == max(since, default=None)
     assert one.caught_up == (caught_up[-1] if caught_up else None)
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=5))
+def test_a_merged_commit_knew_of_a_table_the_least_and_the_most_of_its_parts(numbers: list[int]) -> None:
+    commits = [
+        replace(fold(at(n), at(n + 1)), looked_up={"prices": TableEnds(place(number), place(number))})
+        for n, number in enumerate(numbers)
+    ]
+    assert merged(commits, merge).looked_up == {"prices": TableEnds(place(min(numbers)), place(max(numbers)))}
+    assert merged(commits[:1], merge).looked_up == commits[0].looked_up
 
 
 def test_commits_with_different_views_do_not_become_one() -> None:

@@ -19,11 +19,11 @@ from tandem.ledger.publish.releases import Releases
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.hot.__main__ import Reports
 from tandem.speed.hot.comparison import alike, differing
-from tandem.speed.hot.follow import HotFollower, HotTailEnded, earlier_topic
+from tandem.speed.hot.follow import HotFollower, HotTailEnded
 from tandem.speed.hot.hot_tail import HotTail, NotTiling
 from tandem.speed.micro_batch.follower_state import FollowerState
 from tandem.speed.micro_batch.task import Task
-from tandem.speed.source.counted_at import CountedRange
+from tandem.speed.source.counted_at import CountedRange, earlier_topic
 from tandem.views.arrow.arrays import from_ipc
 from tandem.views.instant import microseconds
 from tests.serving.world import NOON, SOURCE, World, nine_hits, position

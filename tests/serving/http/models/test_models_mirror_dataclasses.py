@@ -67,8 +67,10 @@ MIRRORS: Final = (
             "kept_from": str | None,
             "history": rows.SourceHistoryDocument | None,
             "sources": dict[str, rows.SourceProvenanceDocument] | None,  # of several sources, and of callers who see all rows
+            "tables": dict[str, rows.TableProvenanceDocument] | None,  # of look-ups, and of callers who see all rows
         },
     ),
+    Mirror(rows.TableProvenanceDocument, provenance.TableProvenance),
     Mirror(
         rows.SourceProvenanceDocument,
         provenance.SourceProvenance,
