@@ -867,6 +867,13 @@ MUTANTS = (
         "test_each_release_has_the_events_as_its_own_decoder_reads_them",
     ),
     Mutant(
+        "key-repeated-unsearched",
+        "a value of required members alone is not searched for a key that it has twice",
+        "strict_searches(keys, odd, colons=colons)",
+        "strict_searches(keys, odd, colons=colons + 1)",
+        "test_a_repeated_key_is_marked_where_no_further_member_is",
+    ),
+    Mutant(
         "copied-but-not-typed",
         "records that were copied without decoding count as decoded into no events",
         "decode_to_files.total(decoded) if typed else None",

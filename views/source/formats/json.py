@@ -141,7 +141,7 @@ def _parser(event: type[Event], *, alone: bool) -> Parse:
         odd.append(ODD_DECIMAL)
     if not alone or maps is not None or not all(map(_PLAIN_KEY.fullmatch, keys)):
         return Searched(parse, plain, searches("|".join(odd))) if odd else plain
-    return Searched(parse, _quick(decode, parse), strict_searches(keys, odd))
+    return Searched(parse, _quick(decode, parse), strict_searches(keys, odd, colons=colons))
 
 
 def _unless(pattern: re.Pattern[bytes], parse: Parse, otherwise: Parse) -> Parse:

@@ -104,6 +104,15 @@ def test_a_repeated_key_is_marked_wherever_it_stands(key: str) -> None:
     assert PARSER.search(pa.array([value, plain, None], pa.binary())).to_pylist() == [True, False, None]
 
 
+def test_a_repeated_key_is_marked_where_no_further_member_is() -> None:
+    value = b'{"at":"2026-11-01T08:00:00Z","price":"1.00","city":"Rome","city":"Oslo"}'
+    plain = b'{"at":"2026-11-01T08:00:00Z","price":"1.00","city":"Rome"}'
+    further = b'{"at":"2026-11-01T08:00:00+01:00","price":"1.00","city":"Rome"}'
+    assert isinstance(PARSER, Searched)
+    assert PARSER.search(pa.array([plain, value, further], pa.binary())).to_pylist() == [False, True, False]
+    assert PARSER.search(pa.array([plain] * 100 + [value], pa.binary())).to_pylist() == [False] * 100 + [True]
+
+
 def test_depth_is_counted_to_the_bound() -> None:
     assert isinstance(PARSER, Searched)
     array = pa.array([b"[" * depth for depth in (MAX_DEPTH, MAX_DEPTH + 1)], pa.binary())
