@@ -141,6 +141,7 @@ def test_plan_explain_and_recompute_name_tables(world: World, capsys: pytest.Cap
         ('"bytes < 0"', '"bytes < 0", fields={}', "Table: fields={} is not a dict of expressions by name"),
         ('"bytes < 0"', '"bytes < 0", fields={"valid_from": "moment"}', "Table: 'valid_from' is the name of the versions' event"),
         ('"bytes < 0"', '"bytes < 0", fields={"page": "bytes"}', "the name 'page' is already used; keys, measures and their"),
+        ('"bytes < 0"', '"bytes < 0", name=5', "a view has no name: assign it to a variable or give it name='...'"),
         ("SOURCES", "up = rollup(latest, keys=())\nSOURCES", "rollup: the rows of a table cannot be united, because keys"),
         ("SOURCES", "latest_versions = replace(per_page)\nSOURCES", "view 'latest_versions': the name is taken at"),
         ('event_time="moment"', 'event_time="moment", prepare=once', "Table: the rows that once makes of one event are in no"),

@@ -136,8 +136,8 @@ class _Compiler:
         return self.terms[id(node)]
 
     def _column_ref(self, node: Node) -> Term | None:
-        name, *parts = node["column_names"]
-        if parts or name not in self.fields.names:
+        name = node["column_names"][0]
+        if name not in self.fields.names:
             return None
         field = self.fields.field(name)
         if pa.types.is_boolean(field.type):

@@ -18,6 +18,8 @@ def test_each_is_kept_for_a_while_after_it_was_put_last() -> None:
     recent.put("a", view("three"))
     now = 11
     assert (recent.get("a"), recent.get("b")) == ("three", None)
+    now = 18
+    assert recent.get("a") == "three"
     now = 19
     assert recent.get("a") is None
 

@@ -1,7 +1,7 @@
 """The dedup window through any history of commits: an identity that is needed and missing is named, whatever the clocks read."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tandem.speed.dedup.dedup_window import DedupWindow, Evicted, recalled
@@ -21,6 +21,7 @@ def named(*names: str) -> Keys:
     return keys_made(*(name.encode().ljust(16) for name in names))
 
 
+@example([(1, 0, [-15, -15]), (1, 0, [-15, -15]), (1, 0, [0])], 1)  # records that are older than the span when they are counted
 @given(st.lists(commits, max_size=16), st.none() | st.integers(1, 6))
 def test_what_the_window_lacks_though_it_is_needed_is_named(
     history: list[tuple[int, int | None, list[int]]], most: int | None

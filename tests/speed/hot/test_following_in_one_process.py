@@ -120,6 +120,23 @@ def test_duplicates_that_commits_alone_still_know_are_not_compared(beside: Besid
     assert (beside.feed.compared, beside.feed.mismatched) == (0, 0)
 
 
+def test_commits_that_were_merged_with_earlier_ones_are_not_compared(beside: Beside) -> None:
+    layer = beside.layer
+    layer.topic.append(some([1]))
+    layer.drain()
+    earlier = last(beside)
+    beside.start()
+    layer.topic.append(some([2]))
+    beside.step(later=0)
+    layer.drain()
+    commit = last(beside)
+    covered = beside.hot.tail.rebase(commit.end, at=layer.now(), watermark=commit.watermark, caught_up=None)
+    beside.hot._compare(covered, (replace(commit, start=earlier.start),))
+    assert beside.feed.compared == beside.hot.status.compared == 0
+    beside.hot._compare(covered, (earlier, commit))
+    assert beside.hot.status.compared == 2
+
+
 def test_records_that_left_the_log_before_a_commit_are_not_compared(beside: Beside) -> None:
     layer = beside.layer
     beside.start()

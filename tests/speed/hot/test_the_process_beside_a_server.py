@@ -1,6 +1,7 @@
 """The process of hot tails hears that somebody asks. Whatever its messages do, it is ended, and another one starts."""
 
 import os
+import threading
 import time
 from pathlib import Path
 from threading import Event
@@ -71,6 +72,8 @@ def test_a_report_that_somebody_asks_reaches_the_process(tmp_path: Path) -> None
     feed = HotFeed(lambda: 0.0, woken=heard.set)
     process = HotProcess(tmp_path, environ(tmp_path, ANSWERS), feed, print)
     process.ask()  # there is none yet
+    process.stop()
+    process = HotProcess(tmp_path, process.environ, feed, print)
     process.start()
     try:
         deadline = time.monotonic() + 60
@@ -79,3 +82,4 @@ def test_a_report_that_somebody_asks_reaches_the_process(tmp_path: Path) -> None
             process.ask()
     finally:
         process.stop()
+    assert not [thread for thread in threading.enumerate() if thread.name == "hot tails"]

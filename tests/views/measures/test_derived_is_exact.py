@@ -223,6 +223,7 @@ LARGE: Final = dict.fromkeys(ANSWERS) | {"n": 7, "bytes": Decimal(10**38 - 3)}
 
 
 @share(60, quick=15)
+@example(arithmetic(arithmetic(column("bytes"), column("n"), "/"), column("n"), "*"), [LARGE])
 @example(whole(column("bytes"), column("n"), "//"), [LARGE])
 @example(whole(column("bytes"), column("n"), "%"), [LARGE])
 @given(numbers() | conditions(), st.lists(VALUES, min_size=1, max_size=4))

@@ -87,6 +87,8 @@ def test_more_statements_and_schemas_than_are_kept_are_right_too() -> None:
         for number in (*range(9), 0):
             sql = f"SELECT x + {number} AS n FROM lent WHERE '{'-' * (engine.PLANNED // 3)}' <> ''"
             assert engine.query(sql, {"lent": one})["n"].to_pylist() == [number + 1]
+            mine = engine._engine()
+            assert mine.characters == sum(map(len, mine.planned)) <= engine.PLANNED
 
     with ThreadPoolExecutor(1) as other_thread:  # has an engine of its own
         other_thread.submit(ask).result()

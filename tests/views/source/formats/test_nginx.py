@@ -99,6 +99,17 @@ def test_lists_of_upstream_servers(line: str, expected: dict[str, Any]) -> None:
     assert {name: found[name] for name in expected} == expected
 
 
+class OneHost(Event):
+    msec: datetime
+    host: str
+
+
+@pytest.mark.parametrize(("written", "expected"), [("a,b", {"host": "a,b"}), ("a, b", {"reason": "format"})])
+def test_only_variables_of_several_servers_are_lists(written: str, expected: dict[str, Any]) -> None:
+    found = event(nginx(format="$msec $host $status"), OneHost, f"1431857103.123 {written} 200", "msec")
+    assert {name: found[name] for name in expected} == expected
+
+
 class Parts(Event):
     time_iso8601: datetime
     request_method: str

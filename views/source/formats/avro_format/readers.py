@@ -132,10 +132,7 @@ class AvroReaders:
     def _skip(self, schema: Any) -> Skip:
         """The function from the place of an item to the place behind it."""
         if isinstance(schema, list):
-            branches = [resolved(branch, self.names)["type"] for branch in schema]
-            if all(branch in (*_SIZES, *_TEXTS, *_NUMBERS) for branch in branches):
-                return partial(_after_branch, list(map(self._skip, schema)))
-            return lambda value, at: after(schema, self.names, value, at)
+            return partial(_after_branch, list(map(self._skip, schema)))
         avro_type = resolved(schema, self.names)
         kind = avro_type["type"]
         if kind in _TEXTS:
