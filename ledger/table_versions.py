@@ -21,11 +21,11 @@ from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.stored_states import stored
 from tandem.views.arrow import arrays
 from tandem.views.arrow.arrays import from_ipc
+from tandem.views.current_rows import VALID_FROM
 from tandem.views.kernel.kernel import merge_states, versions
 from tandem.views.source.log_order import offset_sql
 from tandem.views.sql import engine
 from tandem.views.sql.engine import quoted
-from tandem.views.table import VALID_FROM
 from tandem.views.view import View, bind, state_schema
 
 _MOST_ADDED: Final = 1_024

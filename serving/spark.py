@@ -28,6 +28,7 @@ from tandem.serving.read.provenance import Layer
 from tandem.serving.read.snapshot import Snapshot, batch_of
 from tandem.serving.read.tabular import DIGITS, narrowed
 from tandem.views.arrow.arrays import from_ipc
+from tandem.views.current_rows import RowsView, of_rows, of_states
 from tandem.views.errors import TandemError
 from tandem.views.kernel import kernel
 from tandem.views.project import project
@@ -42,6 +43,7 @@ _COMMITS: Final = 32
 """Realtime commits that one task reads."""
 
 _BUCKETS: Final = "bucket int, states binary"
+_SENT: Final = pa.schema([("bucket", pa.int32()), ("states", pa.binary())])
 
 
 @dataclass(frozen=True)
@@ -114,8 +116,15 @@ def frame_of(session: SparkSession, tables: Tables, snapshot: Snapshot, definiti
         compare()
         return _presented(work, sent)
 
+    def fold(sent: pa.Table) -> pa.Table:
+        compare()
+        return _rows_of_table(work, sent)
+
     sent = context.parallelize(items, max(1, len(items))).flatMap(compared(partial(_sent, work)))
     found = session.createDataFrame(sent, _BUCKETS, verifySchema=False).repartition(work.buckets, "bucket").groupBy("bucket")
+    if isinstance(definition, RowsView):  # first by the table's keys, which decide what rows there are; then by its own
+        of_groups = found.applyInArrow(fold, _BUCKETS).repartition(work.buckets, "bucket").groupBy("bucket")
+        return of_groups.applyInArrow(presented, schema_of(answer_schema(definition)))
     return found.applyInArrow(presented, schema_of(answer_schema(definition)))
 
 
@@ -123,7 +132,7 @@ def _sent(work: _Work, item: _AnswerFile | _States) -> Iterator[tuple[int, bytes
     """States on their way to their bucket."""
     view = work.bound()
     for states in _states_of_item(work, view, item):
-        yield from by_bucket(staying(kernel.roll(view, states), work.kept_from), shared_columns(view), work.buckets)
+        yield from by_bucket(staying(kernel.roll(view, states), work.kept_from), shared_columns(of_states(view)), work.buckets)
 
 
 def _states_of_item(work: _Work, view: View, item: _AnswerFile | _States) -> Iterator[pa.Table]:
@@ -133,9 +142,17 @@ def _states_of_item(work: _Work, view: View, item: _AnswerFile | _States) -> Ite
     return stored(of, work.tables[item.of], item.path, item.later)
 
 
+def _rows_of_table(work: _Work, sent: pa.Table) -> pa.Table:
+    """The states of a view of rows, of the rows of the table in a bucket."""
+    view = work.bound()
+    merged = kernel.merge(view, [kernel.Partial(from_ipc(states)) for states in sent["states"].to_pylist()])
+    pieces = by_bucket(kernel.current(view, merged).states, shared_columns(view), work.buckets)
+    return pa.Table.from_pylist([{"bucket": bucket, "states": states} for bucket, states in pieces], schema=_SENT)
+
+
 def _presented(work: _Work, sent: pa.Table) -> pa.Table:
     """The answers of a bucket."""
-    view = work.bound()
+    view = of_rows(work.bound())
     merged = kernel.merge(view, [kernel.Partial(from_ipc(states)) for states in sent["states"].to_pylist()])
     answers = kernel.present(view, merged, work.watermark)
     fields = [pa.field(column.name, narrowed(column.type)) for column in answers.schema]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, timedelta
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +48,8 @@ class Rollup(View):
 
     parent: View = field(kw_only=True)
     of_keys: Mapping[str, str] = field(kw_only=True)
+    unites: ClassVar[bool] = True
+    """Whether its rows are states of the parent, united."""
 
     def binding(self) -> BoundView:
         """The view as if it read events. Raises DefinitionError if its windows are not unions of the parent's slices."""
@@ -93,6 +95,8 @@ def rollup(
         raise DefinitionError(f"rollup: {shown} is not a View; write rollup(sales, keys=('city',)) for a view sales")
     if isinstance(parent.window, Current):
         raise DefinitionError("rollup: the rows of a table cannot be united, because keys that are gone have none")
+    if isinstance(parent, Rollup) and not parent.unites:
+        raise DefinitionError("rollup: a view of a table's rows stores no states that could be united; make another such view")
     for part in MAPPINGS:
         value: Any = getattr(parent, part)
         if not isinstance(value, Mapping):

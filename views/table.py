@@ -12,11 +12,13 @@ from typing import Any, Final, get_args
 
 import pyarrow as pa
 
+from tandem.views.current_rows import VALID_FROM, RowsView
 from tandem.views.errors import DefinitionError
 from tandem.views.file_table import FileTable, from_file
 from tandem.views.lookup import How, Lookup, Missing, lookup_in
 from tandem.views.measures.first_last import GONE, NewestVersion, Order
 from tandem.views.rollup import Rollup, ancestors, root
+from tandem.views.rows_source import RowsOfTable
 from tandem.views.source.event import event_fields
 from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.source import Source
@@ -27,9 +29,6 @@ from tandem.views.united_source import names_of, sources_of
 from tandem.views.value_forms import display_text
 from tandem.views.view import View, bind
 from tandem.views.windows.in_time import AllTime, Current
-
-VALID_FROM: Final = "valid_from"
-"""The key of versions that is their event time."""
 
 VERSIONS: Final = "_versions"
 """What follows a table's name in the name of the view of its versions."""
@@ -84,6 +83,10 @@ class Table(Rollup):
             of_keys={name: quoted(name) for name in key or {}},
             **parts,
         )
+
+    def rows(self) -> RowsOfTable:
+        """The rows that the table has now, as the source of a view: `View(source=price_of.rows(), measures={"n": count()})`."""
+        return RowsOfTable(self, RowsView)
 
     def as_of(self, *, missing: Missing = "null", **key: str) -> Lookup:
         """For each event of a view the version that was valid at the event's own time: `price_of.as_of(sku="sku")`.
@@ -164,16 +167,27 @@ def _lookups(view: View) -> Iterator[tuple[Table, How]]:
 
 
 def origin(view: View) -> dict[str, Any]:
-    """Of a table `table_of`, the view of its versions; of a rollup `rollup_of`, its parents; of other views nothing."""
+    """Of a table `table_of`, the view of its versions; of a view of rows `rows_of`, the table; of a rollup `rollup_of`, its
+    parents; of other views nothing.
+    """
     if isinstance(view, Table):
         return {"table_of": view.parent.name}
+    if isinstance(view, RowsView):
+        return {"rows_of": view.parent.name}
     return {"rollup_of": list(parents)} if (parents := ancestors(view)) else {}
+
+
+def kind_of(view: Rollup) -> str:
+    """What sentences call a view that stores no state."""
+    return "table" if isinstance(view, Table) else "view of the rows of table" if isinstance(view, RowsView) else "rollup"
 
 
 def origin_text(view: Mapping[str, Any]) -> str:
     """After the name of a view that has these and its `source`: what it is made of."""
     if "table_of" in view:
         return f", table of {view['table_of']}"
+    if "rows_of" in view:
+        return f" of the rows of {view['rows_of']}"
     return f", rollup of {view['rollup_of'][0]}" if "rollup_of" in view else f" of {' and '.join(names_of(view['source']))}"
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from tandem.views.arrow.python_values import array
 from tandem.views.decode.idempotency import own_place
 from tandem.views.errors import DefinitionError
-from tandem.views.kernel.kernel import deduplicate, merge, partial_of, prepare, present
+from tandem.views.kernel.kernel import current, deduplicate, merge, partial_of, prepare, present
 from tandem.views.kernel.partial import Partial
 from tandem.views.kernel.rows import to_rows
 from tandem.views.source.event import Event, event_fields
@@ -46,7 +46,7 @@ def rows_of(view: View, log: pa.Table, folded: Partial) -> list[dict[str, Any]]:
 def rejected(view: View, events: Iterable[Event]) -> Mapping[str, int]:
     """How many events the view rejects, by reason."""
     logs = {source: events_table(source, some) for source, some in _by_source(view, [*events]).items()}
-    return _folded(view, logs).rejected
+    return current(view, _folded(view, logs)).rejected
 
 
 def _by_source(view: View, events: Sequence[Event]) -> dict[Source, list[Event]]:

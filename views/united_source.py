@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, overload
 
 from tandem.views.errors import DefinitionError
+from tandem.views.rows_source import RowsOfTable
 from tandem.views.source.source import Source
 
 _BETWEEN: Final = "+"
@@ -74,5 +75,5 @@ class OneOrSeveral:
         source: Source = vars(view)["source"]
         return source
 
-    def __set__(self, view: object, source: Source | tuple[Source, ...]) -> None:
+    def __set__(self, view: object, source: Source | tuple[Source, ...] | RowsOfTable) -> None:
         vars(view)["source"] = unite(source) if isinstance(source, tuple) else source

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property, lru_cache
 from types import FunctionType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from tandem.views.measures.custom import CustomMeasure, told
 from tandem.views.measures.derived import Derived, bind_derived
 from tandem.views.measures.filtered import Filtered
 from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, PLACE, POSITION, Approximation, Measure
+from tandem.views.rows_source import RowsOfTable
 from tandem.views.source.event import TIMESTAMP, event_fields, is_label
 from tandem.views.source.log_order import GENERATION, place_sql
 from tandem.views.source.source import Source
@@ -38,7 +39,8 @@ _VERSION: Final = "batch_version"
 class View:
     """An aggregate over a source's events, which batch, speed and serving compute alike.
 
-    * `source`: whose events it reads; a tuple of sources for one answer over the events of several.
+    * `source`: whose events it reads; a tuple of sources for one answer over the events of several; `table.rows()` for the rows
+      that a table has now.
     * `keys`: expressions by name. Each combination of their values has its own answers; NULL is a value like any other.
     * `window`: which events of a key share an answer.
     * `measures`: the aggregates over the events of a key and window, by name.
@@ -69,6 +71,11 @@ class View:
     tolerances: Mapping[str, float] = field(default_factory=dict)
     keep: timedelta | None = None
     lookup: Mapping[str, Lookup] = field(default_factory=dict)
+
+    def __new__(cls, source: Any = None, *_: Any, **__: Any) -> Self:
+        """The view; of another kind if its source is the rows of a table."""
+        kind: Any = source.kind if cls is View and isinstance(source, RowsOfTable) else cls
+        return object.__new__(kind)  # type: ignore[no-any-return]
 
     def __eq__(self, other: object) -> bool:
         """Equal in every part; the order of keys and measures counts, because it is the order of columns."""
@@ -302,6 +309,8 @@ def _schema(view: View, window: Sequence[pa.Field], states: list[tuple[str, pa.D
 
 def _check_shape(view: View, place: str) -> None:
     """Raise DefinitionError for what is wrong apart from expressions."""
+    if isinstance(view.source, View):
+        raise DefinitionError(f"{place}, source: a view is not a Source; of a table take its rows: source=price_of.rows()")
     if not isinstance(view.source, Source):
         raise DefinitionError(f"{place}, source: {view.source!r} is not a Source")
     window: Any = view.window

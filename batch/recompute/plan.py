@@ -15,7 +15,7 @@ from tandem.views.kernel.first_window import first_window
 from tandem.views.project.project import Project
 from tandem.views.rollup import root
 from tandem.views.source.watermark import Maxima
-from tandem.views.table import Table
+from tandem.views.table import kind_of
 from tandem.views.view import View, bind
 
 Mode = Literal["auto", "incremental", "full"]
@@ -93,7 +93,7 @@ def steps(project: Project, state: Publication, request: RecomputeRequest) -> li
     for name in request.views:
         if (rollup := project.rollups.get(name)) is not None:
             raise BadRequest(
-                f"view {name!r} is a {'table' if isinstance(rollup, Table) else 'rollup'} and has no states; recompute "
+                f"view {name!r} is a {kind_of(rollup).removesuffix(' of table')} and has no states; recompute "
                 f"{root(rollup).name!r}, whose states it unites"
             )
         if name not in project.views and name not in project.united:

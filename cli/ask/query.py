@@ -25,6 +25,7 @@ from tandem.serving.read.selection import BadSelection, last, parse_between, par
 from tandem.serving.read.snapshot_follower import live_at
 from tandem.serving.read.window_zone import clocks, rows_in, rows_with_local, table_in, zone_name
 from tandem.views.counted import counted
+from tandem.views.current_rows import RowsView
 from tandem.views.exactness import MARK
 from tandem.views.instant import utc_text
 from tandem.views.start import start_sentence
@@ -182,6 +183,8 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
     yield f"{'no rows; ' if isinstance(answer, Absent) else ''}{whence.whose}: {layers[whence.layer]}; {newest}"
     if isinstance(answer.view, Table):
         yield f"the latest versions in {answer.view.parent.name}, at the same position"
+    elif isinstance(answer.view, RowsView):
+        yield f"the rows of table {answer.view.parent.name} at the same position"
     elif whence.rollup_of:
         yield f"a rollup of {', of '.join(whence.rollup_of)}, at the same position"
     yield from _exactness(answer)

@@ -269,6 +269,10 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         of = document["table_of"]
         yield f"a table: it reads no event and stores no state; it takes the latest state of each key of {of} for each answer,"
         yield f"so it stands where {of} does, and what follows of batch, speed and serving is of {of}"
+    if "rows_of" in document:
+        of = document["rows_of"]
+        yield f"a view of the rows that table {of} has: it reads no event and stores no state; each answer folds these rows,"
+        yield f"so it stands where {of} does, and what follows of batch, speed and serving is of the table's versions"
     yield "\nlogical"
     yield from (f"  {step:<10} {text}" for step, text in _steps(document["logical"]))
     if document["publication"] is None:

@@ -28,7 +28,7 @@ from tandem.views.decode.sample_records import as_records
 from tandem.views.errors import TandemError, listed
 from tandem.views.exactness import Exactness, of_measures
 from tandem.views.kernel.deduplicate import identity_columns
-from tandem.views.kernel.kernel import Partial, decode, deduplicate, merge, partial_of, prepare, present
+from tandem.views.kernel.kernel import Partial, current, decode, deduplicate, merge, partial_of, prepare, present
 from tandem.views.kernel.rows import to_rows
 from tandem.views.source.event_maxima import maxima_of
 from tandem.views.source.log_order import event_rejects
@@ -138,6 +138,7 @@ def run(
     schemas = RegistrySchemas(call.settings().registry)
     with file_progress(call, bytes_to_read(read.files)) as advance:
         tried = trial(views[view], _advancing(read.values(), advance), at=clock.now(), schemas=schemas)
+    rejected = current(views[view], tried.partial).rejected
     cells = rows = to_rows(views[view], present(views[view], tried.partial, tried.watermark))
     if not utc and (zone := zone_name(views[view])) is not None:
         rows, cells = rows_with_local(rows, zone), rows_in(rows, zone)
@@ -153,12 +154,12 @@ def run(
         "duplicates": tried.duplicates,
         "quarantined": tried.rejects.reasons,
         "others": tried.others,
-        "rejected": dict(tried.partial.rejected),
+        "rejected": dict(rejected),
         "exactness": exactness.to_json(),
         "rejects": [group.to_json() for group in groups],
     }
     code = FAILED if tried.rejects.total and not tried.decoded else DONE
-    return Output(document, listing(cells, below=list(_below(tried, groups, read))), code)
+    return Output(document, listing(cells, below=list(_below(tried, rejected, groups, read))), code)
 
 
 def _only_view(file: str, views: Mapping[str, View]) -> str:
@@ -203,7 +204,7 @@ class _FilesRead:
         return replace(group, line=group.line - self.starts[number], unit=self.units[number], file=name)
 
 
-def _below(tried: Trial, groups: Sequence[RejectGroup], read: _FilesRead) -> Iterator[str]:
+def _below(tried: Trial, rejected: Mapping[str, int], groups: Sequence[RejectGroup], read: _FilesRead) -> Iterator[str]:
     """The outcome of the lines, for a person."""
     rejects = tried.rejects
     copies = f" ({tried.duplicates} of them duplicates)" if tried.duplicates else ""
@@ -211,8 +212,8 @@ def _below(tried: Trial, groups: Sequence[RejectGroup], read: _FilesRead) -> Ite
     unit = read.units[0] if len(set(read.units)) == 1 else "line"
     files = f" of {counted(len(read.files), 'file')}" if len(read.files) > 1 else ""
     yield f"{read.lines} {unit}s{files}: {tried.events + tried.duplicates} events{copies}, {rejects.total} to quarantine{others}"
-    if tried.partial.rejected:
-        yield f"rejected by this view: {by_reason(tried.partial.rejected)}"
+    if rejected:
+        yield f"rejected by this view: {by_reason(rejected)}"
     yield from (f"  {group}" for group in groups)
     if left := rejects.total - sum(group.count for group in groups):
         yield f"  and {left} more"

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
@@ -16,11 +16,12 @@ from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.batch_parts import BatchPart, BatchView, files_of, staying, still_live
 from tandem.ledger.realtime.commits import Commit
 from tandem.serving.memory.layer import MemoryLayout
-from tandem.serving.memory.stack import Stack, extended
+from tandem.serving.memory.stack import Stack, extended, live_states
 from tandem.serving.read.late_tables import NOTHING_LATE, LateTables
 from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.read.states import row_groups, states_of
-from tandem.views.kernel.kernel import roll
+from tandem.views.current_rows import RowsView, folding
+from tandem.views.kernel.kernel import Partial, current, roll
 from tandem.views.rollup import root
 from tandem.views.together import parts
 from tandem.views.view import state_schema
@@ -96,6 +97,36 @@ class ViewOrigin:
     room: int
 
 
+@dataclass(frozen=True, eq=False)
+class RowsInMemory(CachedView):
+    """A view of the rows of a table in memory; `rejected` are the rows that it rejects, by reason."""
+
+    view: RowsView = field(kw_only=True)
+    table: CachedView = field(kw_only=True)
+    rejected: Mapping[str, int] = field(kw_only=True)
+
+
+def rows_in_memory(view: RowsView, batch: BatchView, table: CachedView) -> RowsInMemory:
+    """A view of the rows of a table in memory; it is folded as a whole."""
+    layout = MemoryLayout(folding(view), table.layout.seed)
+    folded = current(view, Partial(live_states(table.layout, table.stack)))
+    rows = extended(layout, (), [folded.states])
+    tail = bool(table.tail or table.hot)
+    return RowsInMemory(
+        layout,
+        table.release,
+        batch,
+        table.cut,
+        table.end,
+        below=() if tail else rows,
+        tail=rows if tail else (),
+        hot_commits=table.hot_commits,
+        view=view,
+        table=table,
+        rejected=folded.rejected,
+    )
+
+
 def loaded(origin: ViewOrigin, layout: MemoryLayout, batch: BatchView, tail: RealtimeTail) -> CachedView:
     """The view, read from its tables. Raises Unreadable, OutgrowsMemory."""
     below = _added(origin, layout, (), batch, batch.parts)
@@ -108,6 +139,9 @@ def followed(origin: ViewOrigin, held: CachedView, batch: BatchView, tail: Realt
     New commits and parts are added to what is cached. If a commit contains both old and new events, or a part was replaced, the
     layers above the cut, or all layers, are rebuilt. The cached view itself does not change.
     """
+    if isinstance(held, RowsInMemory):
+        of_table = replace(batch, fingerprint=held.table.batch.fingerprint)
+        return rows_in_memory(held.view, batch, followed(origin, held.table, of_table, tail))
     if held.stands_at(origin.release, batch, tail):
         return held
     if (held.release, held.batch, held.cut) == (origin.release, batch, tail.cut):

@@ -6,6 +6,7 @@ another, and no answer mixes two publications. New states are built beside the c
 """
 
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -16,15 +17,26 @@ from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.if_promoted import IfPromoted
 from tandem.serving.memory.answers import Answers
-from tandem.serving.memory.cached_view import CachedView, OutgrowsMemory, Recent, ViewOrigin, followed, loaded
+from tandem.serving.memory.cached_view import (
+    CachedView,
+    OutgrowsMemory,
+    Recent,
+    RowsInMemory,
+    ViewOrigin,
+    followed,
+    loaded,
+    rows_in_memory,
+)
 from tandem.serving.memory.layer import MemoryLayout
 from tandem.serving.read.merged_layers import Arranged, Reader, UnknownView, refusal
 from tandem.serving.read.outcome import Failed, Outcome, ReadFailed
 from tandem.serving.read.provenance import Layer, Provenance
+from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.read.selection import Selection
 from tandem.serving.read.snapshot import Snapshot, has_view, provenance_of, rejected
 from tandem.serving.read.snapshot_follower import Hot
 from tandem.serving.read.touched_rows import marks_tail
+from tandem.views.current_rows import RowsView
 from tandem.views.errors import TooLong, listed
 from tandem.views.project.project import Project
 from tandem.views.view import View
@@ -204,6 +216,8 @@ class Store:
         batch, tail = own.batch(view), own.tails[source]
         if self._outgrown.get(view.name) == batch:
             return None
+        if isinstance(view, RowsView):
+            return self._of_rows(pinned, view, batch, tail)
         origin, layout = ViewOrigin(self.tables, snapshot.publication.release, self.memory), MemoryLayout(view, self.seed)
         held = self._held.get(view.name)
         try:
@@ -220,6 +234,20 @@ class Store:
         provenance = provenance_of(snapshot, view, "merged", rejected(snapshot, view))
         marked = replace(held, late=snapshot.late(view), tail_marked=marks_tail(provenance.exactness))
         return InMemory(Answers(marked, own.watermark(source), provenance.exactness.marks), provenance)
+
+    def _of_rows(self, pinned: Pinned, view: RowsView, batch: BatchView, tail: RealtimeTail) -> InMemory | None:
+        """A view of a table's rows at a snapshot, folded of the table in memory; None if that has no answer there."""
+        snapshot, table = pinned.snapshot, self._brought(pinned, view.parent)
+        if table is None:
+            return None
+        cached = self._held.get(view.name)
+        if not (isinstance(cached, RowsInMemory) and cached.stands_at(snapshot.publication.release, batch, tail)):
+            cached = rows_in_memory(view, batch, table.answers.held)
+        self._held[view.name] = cached
+        source, counted = view.parent.source.name, dict(Counter(rejected(snapshot, view)) + Counter(cached.rejected))
+        provenance = provenance_of(snapshot, view, "merged", counted)
+        marked = replace(cached, tail_marked=marks_tail(provenance.exactness))
+        return InMemory(Answers(marked, snapshot.of(view).watermark(source), provenance.exactness.marks), provenance)
 
     def _within(self, views: dict[str, InMemory], newest: str | None) -> dict[str, InMemory]:
         """The views that fit in the limit: the least recently used are evicted, `newest` stays."""

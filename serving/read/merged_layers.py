@@ -26,10 +26,11 @@ from tandem.serving.read.selection import ALWAYS, BadSelection, Between, Selecti
 from tandem.serving.read.snapshot import Snapshot, batch_of, provenance_of
 from tandem.serving.read.snapshot_follower import Hot, PastPublication, SnapshotFollower
 from tandem.serving.read.states import BatchStates, Runs, follow, states_of
-from tandem.serving.read.touched_rows import marks_tail, split, with_touched
+from tandem.serving.read.touched_rows import TOUCHED, marks_tail, split, with_touched
+from tandem.views.current_rows import RowsView
 from tandem.views.errors import DefinitionError, TandemError, listed
 from tandem.views.fingerprint.fingerprint import fingerprint
-from tandem.views.kernel.kernel import Partial, arrange, arrange_as_one, merge, merge_states, present_arranged, roll
+from tandem.views.kernel.kernel import Partial, arrange, arrange_as_one, current, merge, merge_states, present_arranged, roll
 from tandem.views.kernel.rows import ordered
 from tandem.views.project.project import Project, load_files
 from tandem.views.rollup import root
@@ -183,13 +184,20 @@ class Reader:
             return Failed(problem)
         publication, tail = snapshot.publication, snapshot.tail(view)
         # Which versions of a table were valid at a time is a question about the states of its root.
-        of, states = (view, selection) if selection.at is None else (root(view), of_root(view, selection))
+        by_root = selection.at is not None or isinstance(view, RowsView)
+        of, states = (root(view), of_root(view, selection)) if by_root else (view, selection)
         after = [] if layer == "batch" else self._from_the_cut_on(of, publication, tail, states)
         below = [] if layer == "speed" else [self._below_the_cut(of, publication, tail, states)]
         if of is not view:
             after, below = ([replace(each, states=roll(view, each.states)) for each in part] for part in (after, below))
-        merged = merge(view, [*below, *after])
+        merged = current(view, merge(view, [*below, *after]))
         provenance = provenance_of(snapshot, view, layer, merged.rejected)
+        if isinstance(view, RowsView):
+            rows = selection.rows(selection.of_keys(merged.states))
+            if provenance.exactness.marked:  # a version that was replaced may have been part of any of them
+                touched = marks_tail(provenance.exactness) and any(part.states.num_rows for part in after)
+                rows = rows.append_column(TOUCHED, pa.array([touched] * rows.num_rows, pa.bool_()))
+            return Arranged(view, ordered(view, rows), provenance)
         rows = _rows(view, merged.states, selection)
         if provenance.exactness.marked:
             new = [one.states for one in after] if marks_tail(provenance.exactness) else []

@@ -21,13 +21,14 @@ from tandem.ledger.log.positions import Position
 from tandem.serving.read.window_zone import clocks, zone_name
 from tandem.views.arrow import python_values
 from tandem.views.arrow.python_values import exact_decimals
+from tandem.views.current_rows import VALID_FROM, RowsView, of_states
 from tandem.views.dated import pieces
 from tandem.views.errors import TandemError, listed
 from tandem.views.instant import EPOCH
 from tandem.views.rollup import keys_over_root, root
 from tandem.views.source.event import TIMESTAMP
 from tandem.views.sql.engine import quoted
-from tandem.views.table import VALID_FROM, Table
+from tandem.views.table import Table
 from tandem.views.view import View, bind, state_schema
 from tandem.views.windows import WINDOW_COLUMNS
 
@@ -99,7 +100,7 @@ class Selection:
 
     def expression(self) -> pc.Expression | None:
         """The needed states, as a filter of a table of them; None if all are."""
-        terms = [pc.field(name) == value if value.is_valid else pc.field(name).is_null() for name, value in self.keys.items()]
+        terms = self._of_keys()
         if self.among is not None:
             terms += self.among.terms()
         if self.at is not None:
@@ -107,6 +108,14 @@ class Selection:
         if self.reach is not None:
             terms += _starting(self.start, None if self.end is None else _later(self.end, self.reach))
         return reduce(and_, terms) if terms else None
+
+    def _of_keys(self) -> list[pc.Expression]:
+        return [pc.field(name) == value if value.is_valid else pc.field(name).is_null() for name, value in self.keys.items()]
+
+    def of_keys(self, arranged: pa.Table) -> pa.Table:
+        """The rows of an answer whose keys equal the given values, where no states could be skipped by them."""
+        terms = self._of_keys()
+        return arranged.filter(reduce(and_, terms)) if terms else arranged
 
     def filter(self, states: pa.Table) -> pa.Table:
         """The needed states of a table."""
@@ -132,7 +141,7 @@ def select(
     start, end = between
     if (start, end) != (None, None) and not bind(view).placement.timing.bounded:
         raise BadSelection(f"view {view.name!r} is of all time, so it has no windows to choose from")
-    if at is not None and not isinstance(view, Table):
+    if at is not None and not isinstance(of_states(view), Table):
         raise BadSelection(f"view {view.name!r} is not a table, so it has no versions of which one is valid at a time")
     for bound in (start, end, at):
         if bound is not None and not isinstance(bound, datetime):
@@ -150,6 +159,8 @@ def select(
 
 def of_root(view: View, selection: Selection) -> Selection:
     """The selection of those states of a rollup's root of which selected states of the rollup are made; a few others too."""
+    if isinstance(view, RowsView):  # any row of the table may decide any row of the view
+        return Selection(at=selection.at, reach=None)
     timing, plain = bind(view).placement.timing, {quoted(name): name for name in root(view).keys}
     over = keys_over_root(view)
     same = {name: plain[sql] for name, sql in over.items() if sql in plain}  # others are computed of keys of several states

@@ -22,7 +22,7 @@ everything = Table(prices, key={"sku": "sku"}, gone="deleted")
 some = Table(prices, key={"sku": "upper(sku)", "odd": "price % 2 = 1"}, order="log", where="price > 0", doc="dear", \
 fields={"cents": "price * 100"})
 """
-(ON_THE_PAGE,) = re.findall(r"^```sql\n(.*?)^```$", (DOCS / "tables.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+ON_THE_PAGE, OF_ROWS = re.findall(r"^```sql\n(.*?)^```$", (DOCS / "tables.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
 SOME = """CREATE TABLE lots (PRIMARY KEY (sku, odd)) WITH (order = 'log') AS
 SELECT upper(sku) AS sku, price % 2 = 1 AS odd, price * 100 AS cents FROM prices WHERE price > 0;
 COMMENT ON VIEW lots IS 'dear';
@@ -41,6 +41,20 @@ def test_statements_mean_their_python(tmp_path: Path) -> None:
     python = load(tmp_path)
     for name, same in (("price_of", "everything"), ("lots", "some")):
         assert fingerprint(project.every_view[name]) == fingerprint(python.every_view[same])
+
+
+def test_a_view_of_a_table_counts_its_rows(tmp_path: Path) -> None:
+    (tmp_path / "tandem.toml").touch()
+    select = "CREATE VIEW worth AS SELECT price > 5 AS dear, count(*) AS n, sum(price) AS worth FROM price_of GROUP BY dear;"
+    (tmp_path / "definitions.sql").write_text(PRICES + ON_THE_PAGE + select + OF_ROWS)
+    project = load(tmp_path)
+    (tmp_path / "definitions.sql").write_text(PRICES)
+    (tmp_path / "definitions.py").write_text(
+        IN_PYTHON.replace("import Table", "import Table, View, count, total")
+        + 'rows = View(source=everything.rows(), keys={"dear": "price > 5"}, measures={"n": count(), "worth": total("price")})\n'
+    )
+    assert fingerprint(project.every_view["worth"]) == fingerprint(load(tmp_path).every_view["rows"])
+    assert [*project.every_view] == ["price_of_versions", "worth", "listed", "price_of"]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar, get_args
 
+from tandem.views.current_rows import RowsView
 from tandem.views.dated import DatedView
 from tandem.views.definition_text import literal
 from tandem.views.fingerprint.fingerprint import LABELS, decoder_fingerprint, fingerprint, source_meaning, view_meaning
@@ -25,7 +26,7 @@ from tandem.views.fingerprint.unread_fields import unread_fields
 from tandem.views.project.project import Project
 from tandem.views.rollup import Rollup
 from tandem.views.source.source import Source
-from tandem.views.table import Table
+from tandem.views.table import kind_of
 from tandem.views.together import several
 from tandem.views.view import View
 
@@ -220,7 +221,8 @@ def _rollup(name: str, before: View | None, after: View | None) -> ViewChanges:
     """The change of a rollup, for which nothing is computed: its states are those of its root."""
     if not isinstance(after, Rollup):
         return ViewChanges(name, *_come_or_gone("rollup", came=False))
-    what = f"{'table' if isinstance(after, Table) else 'rollup'} of view {after.parent.name!r}"
+    of = "" if isinstance(after, RowsView) else "of view "
+    what = f"{kind_of(after)} {of}{after.parent.name!r}"
     if before is None:
         return ViewChanges(name, "added", (DefinitionChange(f"new {what}", "additive"),))
     if not isinstance(before, Rollup):

@@ -9,6 +9,7 @@
     after_final(view, events, ...)   -> number of events     that arrived in windows that were labelled final
     partial(view, events, ranges)    -> partial              events of any ranges, in any order
     merge(view, partials)            -> partial              unites ranges, refuses overlap; associative, commutative, identity
+    current(view, partial)           -> partial              of a view of a table's rows: folds those rows; else the same
     present(view, partial, ...)      -> answers              means from sums, estimates from sketches, windows from slices
     roll(rollup, states)             -> states               of a rollup, from those of the view at its root
     versions(view, states)           -> versions             of a table's rows, in which `partial` looks up
@@ -22,7 +23,7 @@ from tandem.views.kernel.deduplicate import Deduplicated, deduplicate
 from tandem.views.kernel.late import Late, after_final, late
 from tandem.views.kernel.merge import merge, merge_states, settle
 from tandem.views.kernel.partial import Partial, partial
-from tandem.views.kernel.present import arrange, arrange_as_one, present, present_arranged
+from tandem.views.kernel.present import arrange, arrange_as_one, current, present, present_arranged
 from tandem.views.kernel.roll import partial_of, roll
 from tandem.views.kernel.touched import touched
 from tandem.views.kernel.versions import no_versions, versions
@@ -39,6 +40,7 @@ __all__ = [
     "ahead",
     "arrange",
     "arrange_as_one",
+    "current",
     "decode",
     "deduplicate",
     "late",

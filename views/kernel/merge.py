@@ -8,6 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from tandem.views.arrow import arrays
+from tandem.views.current_rows import of_states
 from tandem.views.dated import DatedView, pieces
 from tandem.views.kernel.partial import Partial, no_states
 from tandem.views.source.offset_ranges import EMPTY
@@ -26,6 +27,7 @@ def merge(view: View, partials: Sequence[Partial]) -> Partial:
     Raises Overlap if two of them cover the same offset. For exact measures the states are those of one fold over all
     events; merges of KLL sketches are random, so merge once.
     """
+    view = of_states(view)
     ranges = EMPTY.union(*(one.ranges for one in partials))
     rejected: Counter[str] = Counter()
     for one in partials:
@@ -39,6 +41,7 @@ def merge_states(view: View, tables: Sequence[pa.Table]) -> pa.Table:
 
     The caller ensures that no event is in two tables.
     """
+    view = of_states(view)
     schema = state_schema(view)
     rows = pa.concat_tables([no_states(view), *(_with_schema(table, schema) for table in tables)])
     if isinstance(view, DatedView):

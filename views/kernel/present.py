@@ -1,18 +1,29 @@
 """The kernel's present: turns states into answers, and labels their windows (`tandem.views.kernel.window_labels`)."""
 
+from collections import Counter
+from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from tandem.views.arrow import arrays
+from tandem.views.current_rows import OFFSET, PARTITION, VALID_FROM, RowsView, folding
 from tandem.views.dated import DatedView, pieces
 from tandem.views.instant import microseconds
 from tandem.views.kernel.merge import regrouped
-from tandem.views.kernel.partial import Partial
+from tandem.views.kernel.partial import Partial, partial
 from tandem.views.kernel.window_labels import window_states
+from tandem.views.source.log_order import GENERATION
+from tandem.views.source.offset_ranges import EMPTY
+from tandem.views.source.prepare import prepared_schema
 from tandem.views.view import View, answer_schema, arranged_schema, bind, group_columns
+from tandem.views.windows import Current
 from tandem.views.windows.placement import WINDOW_COLUMNS, WINDOW_STATE, Step, timestamp
+
+_PLACE: Final = {VALID_FROM: "time", GENERATION.name: "generation", PARTITION: "partition", OFFSET: "offset"}
+"""By column of a table's row, the part of the table's states that has it."""
 
 
 def present(view: View, merged: Partial, watermark: int | None = None) -> pa.Table:
@@ -26,6 +37,8 @@ def present(view: View, merged: Partial, watermark: int | None = None) -> pa.Tab
 
 def arrange(view: View, states: pa.Table) -> pa.Table:
     """Merged states as the rows of an answer, one per key and window, with the columns of arranged_schema(view)."""
+    if isinstance(view, RowsView):
+        return current(view, Partial(states)).states
     step = bind(view).placement.steps.arrange
     if step is not None and isinstance(view, DatedView):
         schema = arranged_schema(view)
@@ -33,6 +46,22 @@ def arrange(view: View, states: pa.Table) -> pa.Table:
             [piece.among(piece.rows(arrange(piece.view, piece.select(states))), schema) for piece in pieces(view)]
         ).combine_chunks()
     return states if step is None else regrouped(view, step, states, arranged_schema(view))
+
+
+def current(view: View, merged: Partial) -> Partial:
+    """A view's own states, of merged ones: of a view of a table's rows these are folded, and those that it rejects count, too."""
+    if not isinstance(view, RowsView):
+        return merged
+    table, inner = view.parent, folding(view)
+    arranged = table.window.remaining(merged.states) if isinstance(table.window, Current) else merged.states
+    answer = present_arranged(table, arranged)
+    state = arrays.whole(arranged[bind(table).measures[0].columns[0]])
+    columns = {name: state.field(part) for name, part in _PLACE.items()}
+    columns |= {name: answer[name] for name in (*table.keys, *table.measures)}
+    schema = prepared_schema(inner.source).append(GENERATION)
+    rows = pa.table({name: columns[name] for name in schema.names}).cast(schema)
+    folded = partial(inner, rows, EMPTY)
+    return replace(merged, states=folded.states, rejected=dict(Counter(merged.rejected) + Counter(folded.rejected)))
 
 
 def arrange_as_one(view: View, states: pa.Table, start: datetime, end: datetime) -> pa.Table:

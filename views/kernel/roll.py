@@ -7,6 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from tandem.views.current_rows import of_states
 from tandem.views.kernel.look_up import NO_VERSIONS, Versions
 from tandem.views.kernel.merge import regrouped
 from tandem.views.kernel.partial import Partial, partial
@@ -30,11 +31,13 @@ _SLICES: Final = Source(topic="slices", event=SliceOfRoot, event_time=WINDOW_COL
 
 
 def roll(view: View, states: pa.Table) -> pa.Table:
-    """A rollup's states, of states of its root or a part of it; of a view over several sources, of states of a part.
+    """A rollup's states, of states of its root or a part of it; of a view over several sources, of states of a part; of a view
+    of a table's rows the table's states.
 
     Those of a view of one source are its own. Merging and rolling commute: states may be rolled one by one and merged, or merged
     and rolled.
     """
+    view = of_states(view)
     states = widen(root(view), states)
     return regrouped(view, _step(view), states, state_schema(view), _keys(view)) if isinstance(view, Rollup) else states
 

@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 
 from tandem.views.arrow import arrays
+from tandem.views.current_rows import VALID_FROM
 from tandem.views.kernel.versions import Numbers, after_last_until, first_rows, times
 from tandem.views.lookup import How
 from tandem.views.measures.filtered import bare
 from tandem.views.measures.first_last import NewestVersion
 from tandem.views.sql import engine
 from tandem.views.sql.engine import quoted
-from tandem.views.table import VALID_FROM
 from tandem.views.view import View
 
 Range = tuple[int, int]

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from tandem.views.arrow import python_values
+from tandem.views.current_rows import VALID_FROM, RowsView, folding
 from tandem.views.dated import DatedView, newest_definition
 from tandem.views.measures.derived import Derived, derived_term
 from tandem.views.measures.first_last import NewestVersion
@@ -20,8 +21,11 @@ from tandem.views.oracle.terms import derived_values
 from tandem.views.oracle.times import event_times
 from tandem.views.oracle.windows import leaves_calendar, starts, windows
 from tandem.views.rollup import Rollup, keys_over_root, root
+from tandem.views.source.event import TIMESTAMP
+from tandem.views.source.log_order import GENERATION
+from tandem.views.source.source import INDEX
 from tandem.views.sql.expressions import Reason
-from tandem.views.view import View, bind
+from tandem.views.view import View, answer_schema, bind
 from tandem.views.windows import Current
 
 Group = tuple[Any, ...]
@@ -30,6 +34,7 @@ Group = tuple[Any, ...]
 Answers = dict[Group, dict[str, Any]]
 
 
+_PLACE: Final = {"_topic_id": pa.string(), "_partition": pa.int32(), "_offset": pa.int64(), INDEX: pa.int32()}
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -93,6 +98,10 @@ def grouped(
 def _group(
     view: View, events: pa.Table, versions: Mapping[str, pa.Table] | None = None
 ) -> tuple[dict[Group, list[CountedRow]], Rejections]:
+    if isinstance(view, RowsView):
+        groups, rejected = _group(view.parent, events)
+        inner, refused = _group(folding(view), _current(view.parent, groups))
+        return inner, rejected + refused
     first = root(view)  # of a rollup the view that reads the events
     rows, rejected = counted_rows(first, events, versions)
     of_view = _keys(view, [row.key for row in rows])
@@ -109,6 +118,25 @@ def _group(
         assert isinstance(measure, NewestVersion)  # the states of a table have no others
         groups = {group: of for group, of in groups.items() if newest(seen(of, name), measure).inputs[-1] is not True}
     return groups, rejected
+
+
+def _current(table: View, groups: Mapping[Group, Sequence[CountedRow]]) -> pa.Table:
+    """The rows that a table has, of the versions of each key, as events: each at the time and place of its latest version."""
+    name, measure = next(iter(table.measures.items()))
+    assert isinstance(measure, NewestVersion)
+    schema = answer_schema(table)
+    rows = [{**dict(zip(table.keys, group, strict=False)), **row} for group, row in answers(table, groups).items()]
+    latest = [newest(seen(of, name), measure).row for of in groups.values()]
+    columns = {each: [row[each] for row in rows] for each in (*table.keys, *table.measures)}
+    places = {each: [row.place[number] for row in latest] for number, each in enumerate(_PLACE)}
+    return pa.table(
+        {
+            **{each: python_values.array(values, schema.field(each).type) for each, values in columns.items()},
+            **{each: pa.array(values, _PLACE[each]) for each, values in places.items()},
+            VALID_FROM: python_values.array([row.at for row in latest], TIMESTAMP),
+            GENERATION.name: pa.array([row.generation for row in latest], GENERATION.type),
+        }
+    )
 
 
 def _keys(view: View, of_root: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

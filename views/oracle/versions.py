@@ -7,11 +7,12 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tandem.views.current_rows import VALID_FROM
 from tandem.views.file_table import FileTable
 from tandem.views.lookup import Lookup
 from tandem.views.oracle.expressions import Rejected, evaluated
 from tandem.views.oracle.times import event_times
-from tandem.views.table import VALID_FROM, Table
+from tandem.views.table import Table
 from tandem.views.view import View
 
 _GONE: Final = "_gone"

@@ -122,7 +122,8 @@ def _over_parents(view: View, views: Mapping[int, View]) -> View:
         return view
     if id(view.parent) not in views:
         have = listed(view.parent.name, [each.name for each in views.values() if each is not view])
-        raise DefinitionError(f"view {view.name!r}: the view that it rolls up is not in VIEWS; views: {have}")
+        what = "the view that it rolls up" if view.unites else "the table whose rows it reads"
+        raise DefinitionError(f"view {view.name!r}: {what} is not in VIEWS; views: {have}")
     return replace(view, parent=_over_parents(views[id(view.parent)], views))
 
 

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from tandem.views.arrow.arrays import halved
 from tandem.views.arrow.python_values import do_without_pandas, scalar
 from tandem.views.errors import DefinitionError, said_by
+from tandem.views.rows_source import RowsSource
 from tandem.views.source.event import TIMESTAMP
 from tandem.views.source.log_order import with_generation
 from tandem.views.source.source import Prepare, Source, events_schema, position_schema
@@ -73,6 +74,8 @@ def prepared_schema(source: Source) -> pa.Schema:
     Position and event time are among them. Raises DefinitionError if the function fails for that table, or returns a
     column of a type that views do not support.
     """
+    if isinstance(source, RowsSource):
+        return source.columns
     given = events_schema(source)
     if source.prepare is None:
         return given

@@ -97,12 +97,12 @@ def compile_sql(sql: str, file: str, *, beside: bool = False) -> Compiled:
     elsewhere = dict.fromkeys(_sources_elsewhere(definitions, beside=beside))
     for source in definitions.sources.values():
         lines += _source_lines(source)
-    for view in definitions.views.values():
-        lines += view_lines(view, definitions.sources)
-    for rollup in definitions.rollups.values():
-        lines += _rollup_lines(rollup, definitions)
     for table in definitions.tables.values():
         lines += _table_lines(table, definitions.sources)
+    for view in definitions.views.values():
+        lines += view_lines(view, definitions.sources, definitions.tables)
+    for rollup in definitions.rollups.values():
+        lines += _rollup_lines(rollup, definitions)
     every: tuple[tuple[str, Iterable[SourceText | ViewText | RollupText | TableText]], ...] = (
         ("SOURCES", definitions.sources.values()),
         ("VIEWS", definitions.every_view.values()),
@@ -213,7 +213,7 @@ def _sources_elsewhere(definitions: _Definitions, *, beside: bool) -> Iterator[s
     of_sources: tuple[ViewText | TableText, ...] = (*definitions.views.values(), *definitions.tables.values())
     for view in of_sources:
         name = view.source.name() or ""
-        if name.casefold() in definitions.sources:
+        if name.casefold() in definitions.sources or (isinstance(view, ViewText) and name.casefold() in definitions.tables):
             continue
         if name.casefold() in definitions.every_view and isinstance(view, TableText):
             raise view.source.fault(f"table {view.name}: {name} is a view; a table is of a source")
@@ -234,12 +234,15 @@ def _source_lines(source: SourceText) -> list[tuple[str, int]]:
     return [*lines, (")", 0), ("", 0)]
 
 
-def view_lines(view: ViewText, sources: Mapping[str, SourceText]) -> list[tuple[str, int]]:
-    """The lines that define a view, each with its place in the SQL."""
+def view_lines(
+    view: ViewText, sources: Mapping[str, SourceText], tables: Mapping[str, TableText] | None = None
+) -> list[tuple[str, int]]:
+    """The lines that define a view, each with its place in the SQL; of a table it reads the rows."""
     variable, written = _variable(view.name), view.source.name() or ""
-    source = sources.get(written.casefold())
+    source, table = sources.get(written.casefold()), (tables or {}).get(written.casefold())
     lines = [(f"{variable} = View(", view.start)]
-    lines.append((f"    source={_variable(source.name) if source is not None else written},", view.source.start))
+    of = f"{_variable(table.name)}.rows()" if table is not None else _variable(source.name) if source is not None else written
+    lines.append((f"    source={of},", view.source.start))
     if view.keys:
         lines.append(("    keys={", view.start))
         lines += [(f"        {literal(key)}: {literal(part.text)},", part.start) for key, part in view.keys.items()]

@@ -7,6 +7,9 @@ from functools import partial
 from math import gcd
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from tandem.views.definition_text import call, span
 from tandem.views.errors import DefinitionError
 from tandem.views.instant import FIRST, LAST, MICROSECOND, microseconds, nearest_time
@@ -135,6 +138,11 @@ class Current(AllTime):
             return f"(SELECT * FROM {rows} WHERE {there})"
 
         return replace(placement, steps=replace(placement.steps, arrange=replace(same(BOUNDS), layer=layer)))
+
+    def remaining(self, merged: pa.Table) -> pa.Table:
+        """The merged states of keys that are not gone: what the step `arrange` makes of them, without another grouping."""
+        gone = pc.struct_field(merged[self.column], "gone")
+        return merged.filter(pc.invert(pc.fill_null(gone, False)))
 
 
 def tumbling(*, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> Tumbling:
