@@ -15,7 +15,7 @@ from tandem.cli.project.project_templates import DEFAULT, SHOP, project_template
 from tandem.views.errors import TandemError, listed
 
 if TYPE_CHECKING:
-    from tandem.cli.project.infer.project_for_file import ProjectForFile
+    from tandem.cli.project.infer.tried_project import ProjectForFile
 
 _COLUMNS: Final = 80
 _FOR_A_FILE: Final = ("tandem.toml", "conftest.py")

@@ -3,9 +3,10 @@
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, cast
@@ -32,6 +33,7 @@ from tandem.views.source.formats.row_escapes import rows_without_quotes
 NULLS: Final = ("", "NA", "N/A", "n/a", "NULL", "null", "None", "none", "NaN", "nan", "-", "--", "?", ".", "\\N", "#N/A")
 """Texts that stand for a missing value, where the other texts of their column are numbers, times or truth values."""
 
+_BEFORE_JSON: Final = b"\xef\xbb\xbf \t\r\n"
 _MOST_BYTES: Final = 64 << 20
 _MOST_ROWS: Final = 100_000
 _SNIFF: Final = "SELECT Delimiter, HasHeader, SkipRows FROM sniff_csv(?, sample_size = -1, strict_mode = false)"
@@ -57,18 +59,31 @@ def sample_of(file: Path, zone: str | None, *, header: bool | None = None) -> Fi
     with input_stream(file) as stream:
         head = stream.peek(1 << 20)
         refuse_binary(head, str(file))
-        if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
-            if begins_collection(head):
-                values = (value.value for value in feature_values(stream, str(file)))
-            elif begins_values(head, arrays=False):
-                values = (value.value for value in json_values(stream, str(file)))
-            else:
-                values = (line for line in stream_lines(stream, str(file)))
-            return _json(file, _first_values(values), zone)
+        if head.lstrip(_BEFORE_JSON)[:1] in (b"{", b"["):
+            return _json(file, _first_values(_json_values(stream, head, file)), zone)
         lines = _first_values(stream_lines(stream, str(file)))
     if not any(line.strip() for line in lines):
         raise TandemError(f"{file} has no lines from which the columns could be guessed", code="file-unusable")
     return log_sample(lines, zone) or _csv(file, lines, zone, has_header=header)
+
+
+def change_values(file: Path) -> list[bytes]:
+    """The first JSON objects of a file, if the first may be a change of a table; else none."""
+    if file.suffix in SUFFIXES:
+        return []
+    with input_stream(file) as stream:
+        head = stream.peek(1 << 20)
+        if head.lstrip(_BEFORE_JSON)[:1] != b"{" or b'"op"' not in head:
+            return []
+        return _first_values(_json_values(stream, head, file))
+
+
+def _json_values(stream: BufferedReader, head: bytes, file: Path) -> Iterator[bytes]:
+    if begins_collection(head):
+        return (value.value for value in feature_values(stream, str(file)))
+    if begins_values(head, arrays=False):
+        return (value.value for value in json_values(stream, str(file)))
+    return (line for line in stream_lines(stream, str(file)))
 
 
 def _first_values(values: Iterable[bytes]) -> list[bytes]:

@@ -1,18 +1,22 @@
 """The project for a file, tried on the file itself."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from tandem.cli.project.infer.file_sample import sample_of
+from tandem.cli.project.infer.change_sample import change_sample
+from tandem.cli.project.infer.file_sample import change_values, sample_of
 from tandem.cli.project.infer.first_view import choose
+from tandem.cli.project.infer.project_for_changes import project_for_changes
 from tandem.cli.project.infer.project_text import check_text, definitions_text
-from tandem.cli.project.try_view import TOPIC, Trial, trial
+from tandem.cli.project.infer.tried_project import ProjectForFile
+from tandem.cli.project.try_view import TOPIC, trial
 from tandem.cli.records.file_values import file_values
 from tandem.infra import clock
+from tandem.infra.settings import RegistrySettings
+from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.views.decode.sample_records import as_records
 from tandem.views.decode.value_parsers import parse_values
 from tandem.views.errors import TandemError
@@ -23,42 +27,6 @@ _MOST_VALUES: Final = 100_000
 _TEST_VALUES: Final = 1000
 _DATE: Final = re.compile(r"(?<![A-Za-z0-9])(19|20)\d\d([-_.]?\d\d){0,5}(?![A-Za-z0-9])[-_. ]*")
 _SUFFIXES: Final = frozenset({".gz", ".zst"})
-
-
-@dataclass(frozen=True)
-class ProjectForFile:
-    """The files of a project by name, the names of its source and view, and what the view makes of the file.
-
-    `events` is that of the files that holds sampled records; None without one.
-    """
-
-    files: Mapping[str, bytes]
-    source: str
-    view: str
-    tried: Trial
-    events: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """What was tried, as a document."""
-        return {
-            "source": self.source,
-            "view": self.view,
-            "records": self.tried.records,
-            "events": self.tried.events,
-            "duplicates": self.tried.duplicates,
-            "quarantined": self.tried.rejects.reasons,
-        }
-
-    def summary(self) -> str:
-        """What was tried, for a person."""
-        if not self.tried.records:
-            whence = "from the schema alone; the comments in definitions.py name each guess"
-            return f"view {self.view} of source {self.source}: {whence}"
-        copies = f", {self.tried.duplicates} duplicates" if self.tried.duplicates else ""
-        return (
-            f"view {self.view} of source {self.source}: of {self.tried.records} rows {self.tried.events} are events{copies}, "
-            f"{self.tried.rejects.total} go to quarantine; the comments in definitions.py name each guess"
-        )
 
 
 def project_for_file(
@@ -73,6 +41,10 @@ def project_for_file(
     if not file.is_file():
         raise TandemError(f"no file {file}: --from reads a file, not a folder or a pipe", code="file-unusable")
     name = _without_dates((file.with_suffix("") if file.suffix in _SUFFIXES else file).stem)
+    changes = change_values(file)
+    if (of_table := change_sample(changes, (), zone)) is not None:
+        schemas = RegistrySchemas(RegistrySettings())
+        return project_for_changes(name, origin or file.name, of_table, changes, schemas, topic=topic)
     sample, origin = replace(sample_of(file, zone, header=header), topic=topic), origin or file.name
     text = definitions_text(name, origin, sample, choose(sample, origin), zone or "UTC")
     files = {"definitions.py": text.definitions.encode(), "tandem.toml": b""}

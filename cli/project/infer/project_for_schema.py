@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
+from tandem.cli.project.infer.change_sample import ChangeSample, change_sample, change_sample_of_schema
 from tandem.cli.project.infer.example_events import example_event
 from tandem.cli.project.infer.field_type import FieldType, span_of
-from tandem.cli.project.infer.file_sample import repeats
+from tandem.cli.project.infer.file_sample import quote, repeats
 from tandem.cli.project.infer.first_view import choose
-from tandem.cli.project.infer.project_for_file import ProjectForFile, project_for_file
+from tandem.cli.project.infer.project_for_changes import project_for_changes
+from tandem.cli.project.infer.project_for_file import project_for_file
 from tandem.cli.project.infer.project_text import ProjectText, check_text, definitions_text
 from tandem.cli.project.infer.sample import FileSample
 from tandem.cli.project.infer.schemas.registered_schema import (
@@ -24,6 +26,7 @@ from tandem.cli.project.infer.schemas.registered_schema import (
     with_id_before,
 )
 from tandem.cli.project.infer.topic_sample import TopicSample
+from tandem.cli.project.infer.tried_project import ProjectForFile
 from tandem.cli.project.try_view import TOPIC, trial
 from tandem.cli.records.bundles import BundledValue
 from tandem.cli.records.length_values import length_bytes
@@ -33,7 +36,7 @@ from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.views.decode.file import value_ends
 from tandem.views.decode.sample_records import as_records
 from tandem.views.decode.value_parsers import parse_values
-from tandem.views.errors import TandemError
+from tandem.views.errors import DefinitionError, TandemError
 from tandem.views.project.project import load_files
 from tandem.views.source.event import event_fields
 from tandem.views.source.formats.schema_registry import schema_id
@@ -65,7 +68,10 @@ def project_for_topic(sample: TopicSample, registry: str | None, zone: str | Non
             values = tuple(filter(None, (with_id_before(schema, *each) for each in in_headers)))
         else:
             schema = schema_of_value(registry, framed[-1], login)
-        return _for_schema(schema, sample.topic, zone, values, schemas=RegistrySchemas(login), toml=sample.toml())
+        schemas = RegistrySchemas(login)
+        if (of_table := _changes(schema, sample.keys, zone, login)) is not None:
+            return _with_records(of_table, schema, sample, values, schemas)
+        return _for_schema(schema, sample.topic, zone, values, schemas=schemas, toml=sample.toml())
     if registry is not None:
         raise TandemError(f"the records of topic {sample.topic!r} name no schema of a registry", code="usage-invalid")
     return _for_texts(sample, zone)
@@ -74,11 +80,56 @@ def project_for_topic(sample: TopicSample, registry: str | None, zone: str | Non
 def project_for_subject(subject: RegistrySubject, zone: str | None, settings: RegistrySettings) -> ProjectForFile:
     """Write the definitions for a subject, of which no record was read. Raises TandemError, RegistryAway."""
     schema = schema_of_subject(subject, settings)
-    return _for_schema(schema, subject.topic, zone, (), schemas=RegistrySchemas(settings), toml="")
+    schemas = RegistrySchemas(settings)
+    if (of_table := _changes(schema, (), zone, settings)) is not None:
+        return project_for_changes(_name(subject.topic), _schema_origin(schema), of_table, (), schemas, topic=subject.topic)
+    return _for_schema(schema, subject.topic, zone, (), schemas=schemas, toml="")
+
+
+def _changes(
+    schema: RegisteredSchema, keys: Sequence[bytes | None], zone: str | None, settings: RegistrySettings
+) -> ChangeSample | None:
+    """What a schema says of the changes of a table, with that of their keys; None for the schema of something else."""
+    if schema.kind != "AVRO":
+        return None
+    from tandem.views.source.formats.change_events.avro_envelope import avro_records  # noqa: PLC0415 - needs fastavro
+
+    key = next((key for key in keys if key is not None and has_frame(key)), None)
+    of_key = None if key is None else schema_of_value(schema.registry, key, settings)
+    try:
+        envelope = avro_records(schema.text, f"schema {schema.id}", None).schema
+        columns = None if of_key is None else avro_records(of_key.text, f"schema {of_key.id}", None).schema
+    except DefinitionError:
+        return None
+    return change_sample_of_schema(envelope, columns, f"debezium(registry={quote(schema.registry)})", zone)
+
+
+def _with_records(
+    of_table: ChangeSample, schema: RegisteredSchema, sample: TopicSample, values: Sequence[bytes], schemas: RegistrySchemas
+) -> ProjectForFile:
+    """The project for changes in Avro, and the records that were read."""
+    name = f"{_file_name(sample.topic)}.records"
+    begun = project_for_changes(
+        _name(sample.topic), _schema_origin(schema), of_table, values, schemas, topic=sample.topic, toml=sample.toml()
+    )
+    content = b"".join(map(length_bytes, values))
+    return replace(begun, files={**begun.files, name: content}, events=name)
+
+
+def _schema_origin(schema: RegisteredSchema) -> str:
+    return f"schema {schema.id} of {schema.registry}"
 
 
 def _for_texts(sample: TopicSample, zone: str | None) -> ProjectForFile:
     """The project for records that a file can hold as lines."""
+    if (of_table := change_sample(sample.values, sample.keys, zone)) is not None:
+        name = f"{_file_name(sample.topic)}.jsonl"
+        schemas = RegistrySchemas(sample.settings.registry)
+        begun = project_for_changes(
+            _name(sample.topic), _origin(sample), of_table, sample.values, schemas, topic=sample.topic, toml=sample.toml()
+        )
+        content = b"".join(value.rstrip(b"\r\n") + b"\n" for value in sample.values)
+        return replace(begun, files={**begun.files, name: content}, events=name)
     json = sample.values[-1].lstrip()[:1] in (b"{", b"[")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{_file_name(sample.topic)}.{'jsonl' if json else 'txt'}"
@@ -99,7 +150,7 @@ def _for_schema(
 ) -> ProjectForFile:
     if zone is not None:
         time_zone(zone)
-    origin = f"schema {schema.id} of {schema.registry}"
+    origin = _schema_origin(schema)
     columns = schema.columns(zone)
 
     def write_text(columns: Mapping[str, FieldType], alike: frozenset[str]) -> ProjectText:

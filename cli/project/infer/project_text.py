@@ -95,7 +95,7 @@ def definitions_text(name: str, file: str, sample: FileSample, first: FirstView,
     ]
     body = "\n\n\n".join(parts).replace(ZONE, zone) + f"\n\nSOURCES = ({source},)\nVIEWS = ({view},)\n"
     opening = f'"""Sources and views, begun from {file}: the comments name each guess."""'
-    text = f"{opening}\n\n{_imports(body)}\n\n\n{body}"
+    text = f"{opening}\n\n{definition_imports(body)}\n\n\n{body}"
     return ProjectText(text, source, view, next(iter(measures)), first.identity is not None)
 
 
@@ -138,7 +138,7 @@ class _Classes:
             if not of.annotation or not _nameable(key):
                 last.append(f"    # {quote(key)} is left out: {of.note or 'no field can have this name'}.")
                 continue
-            attribute = _apart(identifier(key), fields)
+            attribute = free_name(identifier(key), fields)
             self.names.attributes[*path, key] = attribute
             text = self._field(attribute, key, of, (*path, key))
             # A field with a default comes after those without.
@@ -157,14 +157,14 @@ class _Classes:
             annotation = _with_zone(annotation, of, self.zone)
             notes += [f"its days begin in the zone {self.zone}"] if of.kind == "date" else []
             notes += ["rows without it are rejected"] if of.missing or of.absent else []
-        annotation = annotation if attribute == key else _with_mark(annotation, f"Name({quote(key)})")
+        annotation = annotation if attribute == key else with_mark(annotation, f"Name({quote(key)})")
         if (of.missing or of.absent) and path != self.event_time:
             annotation += " | None" + (" = None" if of.absent else "")
         return [*(f"    # {note[:1].upper()}{note[1:]}." for note in notes), f"    {attribute}: {annotation}"]
 
 
-def _apart(name: str, fields: set[str]) -> str:
-    """The name, with a number if a field has it in any case, which SQL ignores."""
+def free_name(name: str, fields: set[str]) -> str:
+    """The name, with a number if a field has it in any case, which SQL ignores; it is added to the fields."""
     free, number = name, 2
     while free.casefold() in fields:
         free, number = f"{name}_{number}", number + 1
@@ -176,13 +176,14 @@ def _nameable(key: str) -> bool:
     return bool(key.strip()) and key.isprintable() and '"' not in key and "\\" not in key
 
 
-def _with_mark(annotation: str, mark: str) -> str:
+def with_mark(annotation: str, mark: str) -> str:
+    """The annotation with one more mark, such as a name."""
     return f"{annotation[:-1]}, {mark}]" if annotation.startswith("Annotated[") else f"Annotated[{annotation}, {mark}]"
 
 
 def _with_zone(annotation: str, of: FieldType, zone: str) -> str:
     """The type of the event time: a date's day begins somewhere."""
-    return _with_mark(annotation, f'Zone("{zone}")') if of.kind == "date" else annotation
+    return with_mark(annotation, f'Zone("{zone}")') if of.kind == "date" else annotation
 
 
 def _source(source: str, event: str, sample: FileSample, first: FirstView, names: _Names) -> str:
@@ -217,7 +218,7 @@ def _measures(source: str, first: FirstView, names: _Names) -> dict[str, str]:
         last = attribute.rpartition(".")[2]
         functions = ("mean", "maximum") if column.type.kind == "double" else ("total", "maximum")
         for function in functions:
-            measures[f"{function}_{last}"] = f"{function}({quote(_sql(attribute))})"
+            measures[f"{function}_{last}"] = f"{function}({quote(sql_name(attribute))})"
     return measures
 
 
@@ -225,14 +226,14 @@ def _view(view: str, source: str, first: FirstView, measures: Mapping[str, str],
     lines = [f"    source={source},"]
     if first.key is not None:
         attribute = names.attribute(first.key.path)
-        lines.append(f"    keys={{{quote(attribute.rpartition('.')[2])}: {quote(_sql(attribute))}}},")
+        lines.append(f"    keys={{{quote(attribute.rpartition('.')[2])}: {quote(sql_name(attribute))}}},")
     lines.append(f"    window={first.window},")
     lines.append("    measures={")
     lines.extend(f"        {quote(name)}: {measure}," for name, measure in measures.items())
     return "\n".join([f"{view} = View(", *lines, "    },", ")"])
 
 
-def _sql(attribute: str) -> str:
+def sql_name(attribute: str) -> str:
     """The attribute as SQL names it."""
     words = _sql_words()
     return ".".join(f'"{part}"' if part.lower() in words else part for part in attribute.split("."))
@@ -241,11 +242,11 @@ def _sql(attribute: str) -> str:
 @cache
 def _sql_words() -> frozenset[str]:
     """The words that SQL does not take as a name without quotes."""
-    sql = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'"
+    sql = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category IN ('reserved', 'type_function')"
     return frozenset(str(row[0]) for row in engine.connection().execute(sql).fetchall())
 
 
-def _imports(body: str) -> str:
+def definition_imports(body: str) -> str:
     """The imports of the names that a text uses."""
     used = {node.id for node in ast.walk(parsed(body)) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     modules: dict[str, list[str]] = {}
@@ -281,7 +282,7 @@ def check_text(file: str, text: ProjectText, events: Sequence[Any]) -> str:
     definitions = (
         f"from definitions import {', '.join(sorted([*classes, text.view], key=lambda name: (not name[0].isupper(), name)))}"
     )
-    standard = _imports(body).partition("\n\n")[0]
+    standard = definition_imports(body).partition("\n\n")[0]
     return (
         f'"""Tests of the definitions with events of {file}, without Java or Kafka."""\n\n'
         + (f"{standard}\n\n" if standard else "")

@@ -24,13 +24,14 @@ _MOST_BYTES: Final = 8 << 20
 class TopicSample:
     """The values of a topic in the order of its partitions; `settings` are those with which it was read.
 
-    `schema_ids` are what each record's header says about its schema; empty without such a header.
+    `schema_ids` are what each record's header says about its schema; empty without such a header. `keys` are the records' keys.
     """
 
     topic: str
     values: tuple[bytes, ...]
     schema_ids: tuple[bytes, ...]
     settings: Settings
+    keys: tuple[bytes | None, ...] = ()
 
     def toml(self) -> str:
         """The settings of a project at this broker, without its password."""
@@ -62,17 +63,18 @@ def sample_topic(address: str, environ: Mapping[str, str]) -> TopicSample:
     first = {partition: starts[partition] for partition in chosen}
     last = {partition: max(starts[partition] + _EACH, ends[partition] - _EACH) for partition in chosen}
     last = {partition: offset for partition, offset in last.items() if offset < ends[partition]}
-    sampled: list[tuple[bytes, bytes]] = []
+    sampled: list[tuple[bytes, bytes, bytes | None]] = []
     for offsets in (first, last):
         for records in kafka.records(connection, topics.values(), offsets, most=_EACH).values():
-            sampled.extend((record.value, _schema_id(record)) for record in records if record.value)
-    sampled = sampled[: _number_that_fits([value for value, _ in sampled])]
-    values, schema_ids = [value for value, _ in sampled], [identifier for _, identifier in sampled]
+            sampled.extend((record.value, _schema_id(record), record.key) for record in records if record.value)
+    sampled = sampled[: _number_that_fits([value for value, *_ in sampled])]
+    values = [value for value, *_ in sampled]
     if not values:
         raise TandemError(
             f"topic {name!r} at {bootstrap} has no records with a value from which fields could be guessed", code="file-unusable"
         )
-    return TopicSample(name, tuple(values), tuple(schema_ids), of)
+    schema_ids, keys = tuple(identifier for _, identifier, _ in sampled), tuple(key for *_, key in sampled)
+    return TopicSample(name, tuple(values), schema_ids, of, keys)
 
 
 def _schema_id(record: kafka.Record) -> bytes:

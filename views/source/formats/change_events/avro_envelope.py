@@ -39,6 +39,9 @@ _LOGICAL: Final = {
 }
 """Connect's names of Avro's logical types, which its converters give to these types."""
 
+_TYPES: Final = {"int": "int32", "long": "int64", "enum": "string", "fixed": "bytes"}
+"""Connect's types of Avro's, where their names differ."""
+
 
 @dataclass(frozen=True)
 class AvroRecords:
@@ -138,10 +141,10 @@ def _connect(schema: Any, names: Mapping[str, Any], within: frozenset[str], fiel
     if kind == "record" and avro_type["name"] not in within:
         inside = within | {avro_type["name"]}
         fields = tuple(_connect(member["type"], names, inside, member["name"]) for member in avro_type["fields"])
-        return ConnectSchema(field, name, fields=fields)
+        return ConnectSchema(field, "struct", name, fields=fields)
     if kind == "array":
-        return ConnectSchema(field, name, items=_connect(avro_type["items"], names, within))
-    return ConnectSchema(field, name, parameters)
+        return ConnectSchema(field, kind, name, items=_connect(avro_type["items"], names, within))
+    return ConnectSchema(field, _TYPES.get(kind, kind), name, parameters)
 
 
 def _branch(readers: list[Read], value: bytes, at: int) -> tuple[Any, int]:

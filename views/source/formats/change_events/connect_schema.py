@@ -38,6 +38,7 @@ class ConnectSchema(msgspec.Struct, frozen=True):
     """A schema as Kafka Connect's JSON converter writes it, with what is read of it."""
 
     field: str = ""
+    type: str = ""
     name: str | None = None
     parameters: Mapping[str, str] | None = None
     fields: "tuple[ConnectSchema, ...]" = ()
