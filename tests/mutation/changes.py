@@ -159,9 +159,9 @@ class _Visitor:
 
     def _defined(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, within: str) -> Iterator[Change]:
         assert node.end_lineno is not None
-        outside, own = self._imported, range(node.lineno, node.end_lineno + 1)
-        self._imported = outside and own
+        outside = self._imported
         if not isinstance(node, ast.ClassDef):
+            self._imported = outside and range(node.lineno, node.end_lineno + 1)
             for default in (*node.args.defaults, *(each for each in node.args.kw_defaults if each is not None)):
                 yield from self._visit(default, within)
             self._imported = None
