@@ -98,6 +98,17 @@ def _record(given: Any) -> Record:
     return Record(given.timestamp, given.key, given.value, tuple(given.headers))
 
 
+class _Buffer(bytearray):
+    """The bytes of a batch. A header's name that is not UTF-8 has U+FFFD in the place of what is not, as in Java's clients."""
+
+    def __getitem__(self, place: Any) -> Any:
+        part = super().__getitem__(place)
+        return _Buffer(part) if isinstance(place, slice) else part
+
+    def decode(self, encoding: str = "utf-8", errors: str = "replace") -> str:
+        return super().decode(encoding, errors)
+
+
 class _Snappy:
     """The functions of the package `snappy` that kafka-python uses: one raw block after its length, seven bits per byte."""
 
@@ -115,8 +126,12 @@ class _Snappy:
 
 
 def provide_codecs() -> None:
-    """Register pyarrow's codecs in kafka-python, which without a package for each reads no compression but gzip's."""
+    """Register pyarrow's codecs in kafka-python, which without a package for each reads no compression but gzip's.
+
+    Also have it read records whose headers have names that are not UTF-8.
+    """
     read: Any = default_records
+    read.bytearray = _Buffer
     if codec.snappy is None:
         codec.snappy = _Snappy
     if codec.lz4 is None:

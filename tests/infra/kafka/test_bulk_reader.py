@@ -150,6 +150,8 @@ def test_a_header_whose_name_is_not_utf8_hides_no_record(broker: kafka.BrokerCon
         producer.send(topic.name, value, headers=[("a", b"x"), (Name("cafe"), b"y")])
     producer.close()
     produce(broker, topic, [b"2"])
+    samples = kafka.records_at(broker, [topic], {(topic.id, 0): 1})
+    assert [(one.value, one.headers) for one in samples.values() if one] == [(b"1", (("a", b"x"), ("caf\ufffd", b"y")))]
     (found,) = kafka.records_within(broker.address, [topic], (topic.id, 0), (0, 3), columns=RECORDS_SCHEMA.names)
     headers = [{"key": "a", "value": b"x"}, {"key": "\ufffd", "value": b"y"}]
     assert found.select(["value", "headers"]).to_pylist() == [
