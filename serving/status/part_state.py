@@ -11,7 +11,6 @@
 | `not_started` | no     | it was never started in this state folder, or `down` has stopped it                |
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple, get_args
@@ -253,8 +252,3 @@ def unknown(part: str, since: datetime | None) -> PartState:
     """The state of a part whose signs cannot be read: it may be running."""
     why, advice = "its files in the state folder cannot be read", "check whether the server can read `run` of the state folder"
     return PartState(part, "stuck", red=True, since=since, why=why, advice=advice)
-
-
-def reds(states: Iterable[PartState]) -> list[PartState]:
-    """The states that need attention."""
-    return [one for one in states if one.red]

@@ -9,7 +9,6 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-Scoped = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 

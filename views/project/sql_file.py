@@ -1,5 +1,6 @@
 """A project's definitions.sql: compiled to a module, loaded with the project, and its errors shown with a caret."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -7,9 +8,10 @@ from tandem.views.errors import DefinitionError
 from tandem.views.project.isolated_import import DEFINITIONS, SQL_DEFINITIONS, ProjectLoader
 from tandem.views.project.project import SQL_FILE, Project
 from tandem.views.sql_definitions.compile import HEADING, Compiled, compile_sql
-from tandem.views.sql_definitions.sql_places import with_caret
+from tandem.views.sql_definitions.statements import line_and_column
 
 _DEFINITIONS_FILE: Final = f"{DEFINITIONS}.py"
+_PART: Final = re.compile(r"view '(\w+)', (key '\w+'|measure '\w+'|window|where)")
 
 
 def load_with_sql(files: Mapping[str, bytes], sql: bytes, origin: str, load: Callable[[ProjectLoader], Project]) -> Project:
@@ -32,7 +34,7 @@ def load_with_sql(files: Mapping[str, bytes], sql: bytes, origin: str, load: Cal
         project = load(loader)
         _check_times(project, module)
     except DefinitionError as error:
-        raise with_caret(error, SQL_FILE, text, module) from error
+        raise _with_caret(error, text, module) from error
     return project
 
 
@@ -44,3 +46,18 @@ def _check_times(project: Project, module: Compiled) -> None:
             raise module.script.fault(
                 f"view {name!r}: {time} is not the event time of source {source.name!r}, which is {source.event_time}", start
             )
+
+
+def _with_caret(error: DefinitionError, text: str, module: Compiled | None) -> DefinitionError:
+    """The error with the line of the SQL that it is about and a caret; as it is if it is about another file."""
+    message = str(error)
+    place = re.match(rf"{re.escape(SQL_FILE)}:(\d+):(\d+): ", message)
+    if place is None:
+        return error
+    line, column = int(place[1]), int(place[2])
+    part = _PART.search(message)
+    if module is not None and part is not None and part[2] in module.parts.get(part[1], {}):
+        line, column = line_and_column(text, module.parts[part[1]][part[2]])
+    shown = [*text.split("\n"), ""][line - 1]
+    caret = " " * (column - 1) + "^"
+    return DefinitionError(f"{SQL_FILE}:{line}:{column}: {message[place.end() :]}\n    {shown.rstrip()}\n    {caret}")

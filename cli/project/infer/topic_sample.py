@@ -13,7 +13,6 @@ from tandem.infra.settings import Settings
 from tandem.views.errors import TandemError
 from tandem.views.source.formats.schema_registry import SCHEMA_ID_HEADER
 
-SCHEME: Final = "kafka"
 _EACH: Final = 500
 """The most records that are read from the start of a partition, and from its end."""
 _MOST_PARTITIONS: Final = 8

@@ -20,7 +20,6 @@ from tandem.serving.status.part_state import (
     PartState,
     Signs,
     StuckBounds,
-    reds,
     state_of,
 )
 
@@ -113,7 +112,6 @@ CASES: Final = {
 def test_each_case_has_its_state(signs: Signs, state: str, *, red: bool, since: float | None) -> None:
     found = decided(signs)
     assert (found.state, found.red, found.since) == (state, red, None if since is None else ago(since))
-    assert bool(reds([found])) == red
     if red:
         assert found.why
         assert found.advice
