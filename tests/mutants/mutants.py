@@ -1641,6 +1641,13 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "test_without_names_of_connect_the_logical_types_and_the_event_type_say_it",
     ),
     Mutant(
+        "debezium-key-guessed",
+        "init guesses the key of a table although the records of its topic have it",
+        "return with_key(ChangeSample(columns, (), common, guessed=True), tuple(key[-1]) if key else ())",
+        "return with_key(ChangeSample(columns, (), common, guessed=True), ())",
+        "test_a_topic_of_changes_has_the_key_of_its_records",
+    ),
+    Mutant(
         "debezium-schema-of-another-value",
         "a value is read by the schema of the value before it",
         "if self._prefix and value.startswith(self._prefix):",
