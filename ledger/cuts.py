@@ -9,9 +9,10 @@ A reservation is a mark in the realtime table itself. So a reservation and a com
 commits: the second one decides again. A reservation is void once the release's published cut has passed it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 
 from deltalake import DeltaTable
 
@@ -47,32 +48,54 @@ class Choice:
     bridge: bool
 
 
-def choose(spans: Iterable[Span], *, cut: Position, archive_end: Position, patience: int) -> Choice:
+def choose(
+    spans: Iterable[Span], *, cut: Position, archive_end: Position, patience: int, tables: Mapping[str, Position] | None = None
+) -> Choice:
     """Choose the largest committed boundary of the chain from the live `cut` on that lies at or below the archive's end.
 
     Without such a boundary the choice is the live cut itself. If the whole chain ends more than `patience` offsets below the
     archive's end, the speed layer is too far behind (with patience 0: absent); the choice is then the archive's end, over a
     bridge. `archive_end` is the position that archive, events and quarantine have all reached. Raises TandemError if the
     commits do not tile the log.
+
+    The cut passes no commit that has looked up in versions beyond the cuts of these `tables`, by source: else the
+    batch's answers would be of older versions than those that were served.
     """
     whole = chain(spans, cut, across_bridges=True)
     if whole.problem:
         raise TandemError(f"cannot choose a cut: {whole.problem}")
-    if whole.end.at_or_below(archive_end) and distance(whole.end, archive_end) > patience:
+    passable = list(takewhile(lambda span: _knew_no_more(span, tables or {}), whole.commits))
+    if len(passable) == len(whole.commits) and whole.end.at_or_below(archive_end) and distance(whole.end, archive_end) > patience:
         return Choice(archive_end, bridge=True)
-    reached = [span.end for span in whole.commits if span.end.at_or_below(archive_end)]
+    reached = [span.end for span in passable if span.end.at_or_below(archive_end)]
     return Choice(reached[-1] if reached else cut, bridge=False)
 
 
-def take(tables: Tables, release: int, source: str, *, archive_end: Position, patience: int, by: str, at: datetime) -> Position:
+def _knew_no_more(span: Span, tables: Mapping[str, Position]) -> bool:
+    """Whether a commit has looked up in no version beyond these positions."""
+    return all(span.looked_up[name].most.at_or_below(end) for name, end in tables.items() if name in span.looked_up)
+
+
+def take(
+    tables: Tables,
+    release: int,
+    source: str,
+    *,
+    archive_end: Position,
+    patience: int,
+    by: str,
+    at: datetime,
+    looked_up: Mapping[str, Position] | None = None,
+) -> Position:
     """Choose a cut, bridge to it if needed, and reserve it: then a batch run may fold everything below it.
 
-    Starts over if the speed layer, a compaction or another run commits in between. Raises OutOfReach.
+    `looked_up` are the cuts of the tables in which its views look up. Starts over if the
+    speed layer, a compaction or another run commits in between. Raises OutOfReach.
     """
     while True:
         spans = spans_of(tables, release, source)
         _refuse_out_of_reach(tables, source, upper(*(span.end for span in spans)))
-        choice = choose(spans, cut=cut_of(tables, release, source), archive_end=archive_end, patience=patience)
+        choice = choose(spans, cut=cut_of(tables, release, source), archive_end=archive_end, patience=patience, tables=looked_up)
         try:
             if choice.bridge:
                 bridge(tables, release, source, to=choice.cut, by=by, at=at)

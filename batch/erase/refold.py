@@ -15,6 +15,8 @@ from tandem.ledger.publish.completeness import accepted_gaps
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.standing import Followed
 from tandem.views.project import project
+from tandem.views.project.project import Project
+from tandem.views.table import looked_up
 
 
 def retire_releases(batch: BatchRun, erasure: Erasure) -> list[int]:
@@ -28,7 +30,9 @@ def retire_releases(batch: BatchRun, erasure: Erasure) -> list[int]:
 
 
 def refold(batch: BatchRun, live: Publication, erasure: Erasure) -> Publication:
-    """Publish the source's views, folded from the log's start to a new cut. They are compared with nothing.
+    """Publish the source's views, folded from the log's start to a new cut, and views that look up in its tables.
+
+    They are compared with nothing.
 
     Raises NotForgotten if the new cut does not lie above every erased record, and what a recompute raises.
     """
@@ -37,9 +41,9 @@ def refold(batch: BatchRun, live: Publication, erasure: Erasure) -> Publication:
     gaps = accepted_gaps(batch.tables, live, definitions.sources, ())
     request = RecomputeRequest(mode="full")
     version = NewVersion(version_number(batch.now()), live, release, definitions, request, gaps)
-    steps = [step for step in plan.steps(definitions, live, request) if step.source == erasure.source]
+    steps = [step for step in plan.steps(definitions, live, request) if step.source in _sources_with(definitions, erasure.source)]
     built = build_all(batch, version, with_cuts(batch, release, steps))
-    for step in built:
+    for step in (each for each in built if each.done.source == erasure.source):
         if above := erasure.ranges.without(ranges(LOG_START, step.done.cut)).length:
             raise NotForgotten(
                 f"{above} records of erasure {erasure.name} lie above cut {step.done.cut}, where the speed layer counts them; "
@@ -55,3 +59,9 @@ def refold(batch: BatchRun, live: Publication, erasure: Erasure) -> Publication:
     published = batch.standing.publications.publish(following)
     assert published is not None  # the candidate is never None
     return published
+
+
+def _sources_with(definitions: Project, source: str) -> set[str]:
+    """The source, and those whose views look up in a table of it."""
+    views = definitions.views.values()
+    return {source, *(view.source.name for view in views for of in looked_up(view).values() if of.source.name == source)}

@@ -31,6 +31,7 @@ from tandem.batch.fold.fold_job import (
     Unlike,
     ViewFile,
 )
+from tandem.batch.fold.lookup_files import load_versions
 from tandem.batch.fold.suspects import Decided, SetApart, Suspects, decide, to_all
 from tandem.batch.runtime import spark_jobs
 from tandem.batch.runtime.parquet_writer import TableFile
@@ -113,7 +114,7 @@ def _fold_slice(job: FoldJob, part: Slice, side: Side) -> Iterator[tuple[int, _F
     needed |= set(position_columns(source)) if dropped.places or source.max_events_per_record else set()
     needed |= set(roundings_schema(source.event).names)
     read = events_schema(source).names if job.suspects else sorted(needed)
-    accumulators = {name: Accumulator(view) for name, view in views.items()}
+    accumulators, versions = {name: Accumulator(view) for name, view in views.items()}, _versions(job)
     count, further_events, ahead_events, off_calendar_events, rounded_values = 0, 0, 0, 0, 0
     stamps, maxima = list[int](), list[Maxima]()
     rows = _SCAN_ROWS if source.prepare is None else _PREPARED_ROWS
@@ -129,7 +130,7 @@ def _fold_slice(job: FoldJob, part: Slice, side: Side) -> Iterator[tuple[int, _F
         stamps += [] if (stamp := newest_append(events)) is None else [stamp]
         prepared = kernel.prepare(source, _of_windows(job, source, events), job.generations)
         for one in accumulators.values():
-            one.add(kernel.partial(one.view, prepared.events, EMPTY, prepared.failed))
+            one.add(kernel.partial(one.view, prepared.events, EMPTY, prepared.failed, versions=versions))
             if one.bytes > _SEND_BYTES:
                 yield from _sent(job, one.view, one.take(), EMPTY, side)
     rejected = {}
@@ -251,13 +252,13 @@ def _count_suspects(
 ) -> Iterator[TaskCounts | Decided]:
     """Add the states of the suspects that count to those of this bucket; one of the buckets counts them."""
     source, views = _folded(job)
-    decided = decide(source, suspects, job.generations)
+    decided, versions = decide(source, suspects, job.generations), _versions(job)
     bucket, rows = suspects[0].bucket, _SCAN_ROWS if source.prepare is None else _PREPARED_ROWS
     rejected: dict[str, Counter[str]] = {name: Counter() for name in views}
     for start in range(0, decided.events.num_rows, rows):
         prepared = kernel.prepare(source, decided.events.slice(start, rows), job.generations)
         for name, view in views.items():
-            one = kernel.partial(view, prepared.events, EMPTY, prepared.failed)
+            one = kernel.partial(view, prepared.events, EMPTY, prepared.failed, versions=versions)
             rejected[name].update(one.rejected)
             for at, states in by_bucket(one.states, shared_columns(view), job.buckets):
                 if at == bucket:
@@ -288,6 +289,11 @@ def _folded(job: FoldJob) -> tuple[Source, dict[str, View]]:
 def _stored_measures(job: FoldJob, view: View) -> View:
     """The stored measures of a view that gained measures."""
     return with_measures(view, view.measures.keys() - set(job.added[view.name].measures))
+
+
+def _versions(job: FoldJob) -> dict[str, pa.Table]:
+    """What the views look up in."""
+    return load_versions(job.scratch, job.versions, project.load_files(job.definitions).views) if job.versions else {}
 
 
 def _definitions(job: FoldJob) -> tuple[Source, dict[str, View]]:

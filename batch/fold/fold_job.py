@@ -50,6 +50,7 @@ class FoldJob:
         pairs: the sides to compare, view by view.
         generations: the ids of the source's topics, the oldest first.
         kept_from: by view, the start of the first window that stays; states of earlier ones are dropped.
+        versions: scratch files with the versions in which views look up, by name of the view of versions.
         added: views of which only these measures are folded; their stored states are those of the other measures.
     """
 
@@ -67,6 +68,7 @@ class FoldJob:
     added: Mapping[str, Added] = field(default_factory=dict, hash=False)
     suspects: tuple[str, ...] = ()
     kept_from: Mapping[str, datetime] = field(default_factory=dict, hash=False)
+    versions: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)

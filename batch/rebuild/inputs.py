@@ -26,6 +26,7 @@ class LogRange:
     Args:
         windows: fold only windows that start within these bounds.
         raw: decode the archive again instead of reading the events table.
+        versions: scratch files with the versions in which views look up, by name of the view of versions.
     """
 
     release: Release
@@ -34,6 +35,7 @@ class LogRange:
     cut: Position
     windows: Windows | None = None
     raw: bool = False
+    versions: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def decoder(self) -> str:

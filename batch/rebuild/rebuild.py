@@ -122,6 +122,7 @@ def fold_events(
         added=states.added,
         suspects=found.suspects,
         kept_from=states.kept_from,
+        versions=log.versions,
     )
     items = [*slices.compared, *map(fold_job.Beyond, slices.beyond), *states.merged, *states.compared]
     return fold.fold(batch.session, job, items)

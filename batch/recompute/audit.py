@@ -1,6 +1,6 @@
 """Audit a run: how the batch differs from what was served, why, and whether the run may publish."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,7 +10,9 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.counts import NOTHING, Counts, plus
 from tandem.ledger.publish.audits import Audit, AuditFigures, Obstacle
 from tandem.ledger.publish.label_counts import counted_by_one, repaired
+from tandem.ledger.realtime.commit_files import spans_of
 from tandem.views.errors import TandemError
+from tandem.views.table import looked_up
 from tandem.views.verify.cause import cause
 from tandem.views.verify.compare import Example, MeasureDifference, tolerance
 from tandem.views.view import View
@@ -27,21 +29,28 @@ def audits(
     *,
     copies: Mapping[str, int],
     like: Audit,
+    late: Collection[str] = (),
 ) -> Iterator[Audit]:
     """The audits of a source's views; `like` has the fields that they share.
 
-    `copies` is, by view, the most events that duplicates may make only one of the layers count (`counted_by_one`).
+    `copies` is, by view, the most events that duplicates may make only one of the layers count (`counted_by_one`). Of the views
+    that are `late` versions of a table came late.
     """
     for name, view in views.items():
         if not isinstance(against, EarlierStates):
             yield replace(like, view=name, obstacle=against)
             continue
         for one in differences[name]:
-            yield replace(like, view=name, measure=one.measure, figures=figures(view, one, copies=copies[name]))
+            yield replace(
+                like, view=name, measure=one.measure, figures=figures(view, one, copies=copies[name], late=name in late)
+            )
 
 
 def audits_of(tables: Tables, version: NewVersion, one: Built, *, at: datetime) -> Iterator[Audit]:
-    """The audits of what was built for a source of the live release; none of another release."""
+    """The audits of what was built for a source of the live release; none of another release.
+
+    Versions of a table came late if they changed, or if a commit has looked up in fewer than the publication before had.
+    """
     done, base, against = one.done, version.base, one.served
     if against is None:
         return
@@ -57,8 +66,18 @@ def audits_of(tables: Tables, version: NewVersion, one: Built, *, at: datetime) 
                 duplicates=max(0, below.duplicates - before.duplicates), conflicts=max(0, below.conflicts - before.conflicts)
             )
             copies = {name: counted_by_one(view, found, beyond=beyond) for name, view in chosen.items()}
-    like = Audit(at, version.number, base.number, version.release.number, "", "", done.start, end)
-    yield from audits(chosen, against, one.views.differences.get(SERVED, {}), copies=copies, like=like)
+    late = {name for name, view in chosen.items() if looked_up(view) and (one.late or _knew_less(tables, version, view))}
+    like = Audit(at, one.number, base.number, version.release.number, "", "", done.start, end)
+    yield from audits(chosen, against, one.views.differences.get(SERVED, {}), copies=copies, like=like, late=late)
+
+
+def _knew_less(tables: Tables, version: NewVersion, view: View) -> bool:
+    """Whether a commit that the view's states may be of has looked up in fewer versions than the publication before had."""
+    cuts = {of.source.name: version.base.cut(of.source.name) for of in looked_up(view).values()}
+    for span in spans_of(tables, version.release.number, view.source.name):
+        if any(name in span.looked_up and not cut.at_or_below(span.looked_up[name].least) for name, cut in cuts.items()):
+            return True
+    return False
 
 
 def refuse_unexplained(found: Sequence[Audit]) -> None:
@@ -76,7 +95,7 @@ def refuse_unexplained(found: Sequence[Audit]) -> None:
     )
 
 
-def figures(view: View, one: MeasureDifference, *, copies: int) -> AuditFigures:
+def figures(view: View, one: MeasureDifference, *, copies: int, late: bool = False) -> AuditFigures:
     """A measure's difference as an audit records it, with its cause."""
     return AuditFigures(
         rows=one.rows,
@@ -86,7 +105,7 @@ def figures(view: View, one: MeasureDifference, *, copies: int) -> AuditFigures:
         mean=one.mean,
         smape=one.smape,
         tolerance=tolerance(view, one.measure),
-        cause=cause(view, one, copies=copies),
+        cause=cause(view, one, copies=copies, late=late),
         examples=tuple(map(_example, one.examples)),
     )
 

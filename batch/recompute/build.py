@@ -2,8 +2,7 @@
 
 import secrets
 import time
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -12,11 +11,13 @@ from deltalake import DeltaTable
 
 from tandem.batch.fold.duplicates import RepeatedHashes
 from tandem.batch.fold.fold_job import VERSION
+from tandem.batch.fold.lookup_files import write_versions
 from tandem.batch.rebuild.account import BatchViews
 from tandem.batch.rebuild.inputs import Comparison, EarlierStates, LogRange, ViewTarget
 from tandem.batch.rebuild.rebuild import Displaced, rebuild
 from tandem.batch.recompute import estimate, plan
 from tandem.batch.recompute.estimate import Expected
+from tandem.batch.recompute.late_versions import Changed, any_late, changes, span, versions_of, windows_again
 from tandem.batch.recompute.plan import Kind, RecomputeRequest, RecomputeStep
 from tandem.batch.runtime import delta_commits, scratch
 from tandem.batch.runtime.session import BatchRun
@@ -42,7 +43,8 @@ from tandem.views.kernel.first_window import first_window
 from tandem.views.project.project import Project
 from tandem.views.source.watermark import Maxima
 from tandem.views.source.watermark import newest as united
-from tandem.views.view import state_schema
+from tandem.views.table import looked_up
+from tandem.views.view import View, state_schema
 from tandem.views.windows import WINDOW_COLUMNS
 
 
@@ -113,12 +115,23 @@ class Built:
     Args:
         kept: the parts of each view that stay before the new part.
         served: what answers were merged from before, or why they cannot be compared; None if the release is not live.
+        number: the batch version.
+        again: windows below the cut were folded again, because versions of a table changed.
+        late: versions of a table changed.
     """
 
     done: StepResult
     kept: Mapping[str, tuple[BatchPart, ...]]
     views: BatchViews
     served: EarlierStates | Obstacle | None
+    number: int = 0
+    again: bool = False
+    late: bool = False
+
+    def part(self, view: str) -> BatchPart:
+        """The new part of a view."""
+        rows = sum(file.file.rows for file in self.views.files if file.view == view)
+        return BatchPart(self.number, rows, self.done.cut, self.done.windows)
 
 
 def build_all(batch: BatchRun, version: NewVersion, steps: Iterable[RecomputeStep], *, live: bool = False) -> list[Built]:
@@ -129,22 +142,74 @@ def build_all(batch: BatchRun, version: NewVersion, steps: Iterable[RecomputeSte
     """
     scratch.clear(batch.tables)
     try:
-        built = []
+        built = list[Built]()
         for step in steps:
             with bound(source=step.source, views=list(step.views), release=version.release.number):
+                versions = {name: _versions(batch.tables, version, built, of) for name, of in _tables_of(version, step).items()}
+                changed, views = _differences(batch, version, step, versions), version.definitions.views
+                again = {}
+                if changed and step.kind == "incremental":
+                    times = span(batch.tables, version.definitions.sources[step.source], version.release.sources[step.source])
+                    before = {name: views[name] for name, parts in step.views.items() if parts}
+                    again = windows_again(before, changed, times, batch.say)
+                whole = [name for name, windows in again.items() if windows is None]
+                now = replace(step, views={name: parts for name, parts in step.views.items() if name not in whole})
                 if step.kind == "incremental" and step.cut == step.start:
                     batch.say(f"{step.source}: nothing archived since the published cut")
-                else:
+                elif now.views:
                     _refuse_late_gaps(batch.tables, version, step)
-                    _refuse_missing(batch.tables, version, step, version.base.maxima.get(step.source, {}))
-                    built += _build(batch, version, step, live=live)
+                    _refuse_missing(batch.tables, version, now, version.base.maxima.get(step.source, {}))
+                    built += _build(batch, version, now, versions, live=live)
+                for late in _late_steps(step, again, built):
+                    other = replace(version, number=version_number(batch.now()))
+                    _refuse_missing(batch.tables, version, late, version.base.maxima.get(step.source, {}))
+                    built += [replace(each, again=True) for each in _build(batch, other, late, versions, live=live)]
+                built = [replace(each, late=any_late(changed)) if each.done.source == step.source else each for each in built]
         return built
     finally:
         scratch.clear(batch.tables)
 
 
+def _tables_of(version: NewVersion, step: RecomputeStep) -> dict[str, View]:
+    """The views of versions in which a step's views look up."""
+    views = version.definitions.views
+    return {name: of for view in step.views for name, of in looked_up(views[view]).items()}
+
+
+def _versions(tables: Tables, version: NewVersion, built: Sequence[Built], view: View) -> pa.Table:
+    """A table's versions below the cut of its source that this run publishes. Raises Unreadable."""
+    parts, paths = version.base.views[view.name].parts, list[str]()
+    for each in (each for each in built if view.name in each.kept):
+        parts, paths = each.kept[view.name], [file.file.path for file in each.views.files if file.view == view.name]
+    return versions_of(tables, view, _address(tables, version, view.name), parts, paths)
+
+
+def _differences(batch: BatchRun, version: NewVersion, step: RecomputeStep, versions: Mapping[str, pa.Table]) -> Changed:
+    """What differs from the versions that earlier runs had."""
+    views = _tables_of(version, step)
+    before = {name: _versions(batch.tables, version, (), of) for name, of in views.items()}
+    return {name: (of, versions[name], changes(of, before[name], versions[name])) for name, of in views.items()}
+
+
+def _late_steps(
+    step: RecomputeStep, again: Mapping[str, list[Windows] | None], built: Sequence[Built]
+) -> Iterator[RecomputeStep]:
+    """The steps that fold windows again at the step's cut, after what it has built of new events."""
+    done = dict(step.views)
+    for each in built:
+        done |= {name: (*kept, each.part(name)) for name, kept in each.kept.items() if name in done}
+    ranges = dict.fromkeys(windows for some in again.values() for windows in some or ())
+    for windows in ranges:
+        views = {name: done[name] for name, some in again.items() if some and windows in some}
+        yield replace(step, kind="windows", start=LOG_START, views=views, windows=windows)
+        # The caller builds each step before it asks for the next.
+        done |= {name: (*kept, each.part(name)) for each in built for name, kept in each.kept.items() if name in views}
+    if whole := [name for name, some in again.items() if some is None]:
+        yield replace(step, kind="full", start=LOG_START, views=dict.fromkeys(whole, ()))
+
+
 def _refuse_late_gaps(tables: Tables, version: NewVersion, step: RecomputeStep) -> None:
-    assert step.cut is not None  # `with_cuts` has taken the cut
+    assert step.cut is not None  # `with_cuts` has taken it
     late = [gap for gap in Gaps(tables).of(step.source) if gap not in version.gaps]
     refuse_unaccepted(list(touching(late, step.source, step.start, step.cut)), ())
 
@@ -154,7 +219,13 @@ def _refuse_missing(tables: Tables, version: NewVersion, step: RecomputeStep, ma
 
 
 def _build(
-    batch: BatchRun, version: NewVersion, step: RecomputeStep, *, live: bool, searched: RepeatedHashes | None = None
+    batch: BatchRun,
+    version: NewVersion,
+    step: RecomputeStep,
+    versions: Mapping[str, pa.Table],
+    *,
+    live: bool,
+    searched: RepeatedHashes | None = None,
 ) -> list[Built]:
     """Rebuild the step's views up to the cut, and compare them with what was served if the release is live.
 
@@ -164,7 +235,9 @@ def _build(
     began = time.monotonic()
     assert step.cut is not None  # `with_cuts` has taken the cut
     source, request = version.definitions.sources[step.source], version.request
-    log = LogRange(version.release, source, step.start, step.cut, step.windows, request.raw)
+    place = scratch.scratch(batch.tables)
+    read = write_versions(place, {name: versions[name] for name in _tables_of(version, step)})
+    log = LogRange(version.release, source, step.start, step.cut, step.windows, request.raw, read)
     targets = _targets(version, step, distance(step.start, step.cut))
     ahead = _expected(batch, log, step)
     against = served(batch.tables, version.base, log, targets, gaps=version.gaps) if live else None
@@ -172,7 +245,6 @@ def _build(
         _table(batch.tables, version, name)  # before its files, so that `maintain` finds and fences what a killed run leaves
     comparison = Comparison(against if isinstance(against, EarlierStates) else None)
     try:
-        place = scratch.scratch(batch.tables)
         views = rebuild(batch, log, targets, comparison, version=version.number, scratch=place, searched=searched)
     except Displaced as displaced:
         if step.kind == "full":
@@ -181,15 +253,15 @@ def _build(
         batch.say(f"{step.source}: {displaced}; folding all events below the cut into {', '.join(affected)}")
         others = {name: parts for name, parts in step.views.items() if name not in displaced.views}
         added = replace(step, views=others)
-        built = _build(batch, version, added, live=live, searched=displaced.duplicates) if others else []
+        built = _build(batch, version, added, versions, live=live, searched=displaced.duplicates) if others else []
         # Last: a full step counts the source's events from the start on, and `candidate` takes the last count.
         whole = replace(step, kind="full", start=LOG_START, views=dict.fromkeys(affected, ()))
-        return [*built, *_build(batch, version, whole, live=live)]
+        return [*built, *_build(batch, version, whole, versions, live=live)]
     if step.windows is None:
         _refuse_missing(batch.tables, version, step, views.maxima)
     if unlike := other_events(version.base, step, views):
         batch.say(f"{step.source}: other events count for {', '.join(unlike)} than before; folding all measures")
-        return _build(batch, version, replace(step, gained={}), live=live)
+        return _build(batch, version, replace(step, gained={}), versions, live=live)
     seconds = time.monotonic() - began
     RunRates(batch.tables).record(ahead.took(seconds, at=batch.now()))
     written = sum(file.file.size for file in views.files)
@@ -197,7 +269,7 @@ def _build(
         log.source.name, step.kind, log.start, log.cut, tuple(targets), views.counts.events, seconds, ahead, written, step.windows
     )
     kept = {name: parts[: len(parts) - len(targets[name].merged)] for name, parts in step.views.items()}
-    return [Built(done, kept, views, against)]
+    return [Built(done, kept, views, against, version.number)]
 
 
 def _targets(version: NewVersion, step: RecomputeStep, added: int) -> dict[str, ViewTarget]:
@@ -266,18 +338,14 @@ def candidate(batch: BatchRun, version: NewVersion, built: Sequence[Built], base
     watermarks, after_final, copies = dict(base.watermarks), dict(base.after_final), dict[str, int]()
     for one in built:
         name, done = one.done.source, one.done
-        rows: Counter[str] = Counter()
-        for file in one.views.files:
-            rows[file.view] += file.file.rows
         for view, kept in one.kept.items():
-            part = BatchPart(version.number, rows[view], done.cut, done.windows)
-            views[view] = replace(base.views[view], parts=(*kept, part))
+            views[view] = replace(base.views[view], parts=(*kept, one.part(view)))
         extends = done.kind == "incremental"
         for view in one.kept:
             # Windows are rebuilt of events that are counted already, unless the view is new: it has no others from its time on.
             if done.kind != "windows" or view not in base.rejected:
                 rejected[view] = add(rejected.get(view, {}) if extends else {}, one.views.rejected[view])
-        if not version.request.at_published_cut or name not in counts:
+        if (not version.request.at_published_cut or name not in counts) and not (one.again and done.kind == "windows"):
             before = counts.get(name, NOTHING) if extends else NOTHING
             maxima[name] = united([maxima.get(name, {}) if extends else {}, one.views.maxima])
             labels = _labels(batch.tables, version, name, done.cut, maxima=maxima[name], base=base)

@@ -15,7 +15,7 @@ from tandem.views.kernel.first_window import first_window
 from tandem.views.project.project import Project
 from tandem.views.rollup import root
 from tandem.views.source.watermark import Maxima
-from tandem.views.table import kind_of
+from tandem.views.table import kind_of, looked_up
 from tandem.views.view import View, bind
 
 Mode = Literal["auto", "incremental", "full"]
@@ -110,13 +110,19 @@ def steps(project: Project, state: Publication, request: RecomputeRequest) -> li
                 f"windows before {utc_text(first)} have left view {name!r}, which keeps {chosen[name].keep}: "
                 f"ask for windows from there on, `--from {utc_text(first)}`"
             )
-    of = {source: [name for name in bounds if chosen[name].source.name == source] for source in project.sources}
+    of = {source: [name for name in bounds if chosen[name].source.name == source] for source in tables_first(project)}
     found = (
         _step(source, [name for name in views if bounds[name] == windows], state, request, windows)
         for source, views in of.items()
         for windows in dict.fromkeys(bounds[name] for name in views) or (None,)
     )
     return [step for step in found if step is not None]
+
+
+def tables_first(project: Project) -> list[str]:
+    """The names of the sources, those of tables in which views look up before the others."""
+    first = {of.source.name for view in project.views.values() for of in looked_up(view).values()}
+    return sorted(project.sources, key=lambda name: name not in first)
 
 
 def refuse_missing_records(step: RecomputeStep, views: Mapping[str, View], maxima: Maxima, until: datetime | None) -> None:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from tandem.batch.rebuild.inputs import Gained
-from tandem.batch.recompute.plan import RecomputeStep, refuse_missing_records
+from tandem.batch.recompute.plan import RecomputeStep, refuse_missing_records, tables_first
 from tandem.batch.release.starting_time import Start, starting
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
@@ -251,7 +251,7 @@ def initial_state(change: Change, *, by: str, at: datetime) -> Publication:
 def missing_steps(change: Change, base: Publication) -> list[RecomputeStep]:
     """The steps that complete the state: for each source with a cut, the views without a batch view."""
     steps = []
-    for source in change.new.sources:
+    for source in tables_first(change.new):
         cut = change.live.cut(source)
         of = [name for name, view in change.new.views.items() if view.source.name == source]
         views = [name for name in of if not base.views[name].parts]

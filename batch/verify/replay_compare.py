@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tandem.batch.fold.fold_job import Pair
+from tandem.batch.fold.lookup_files import write_versions
 from tandem.batch.rebuild.inputs import REPLAYED, SERVED, SERVED_AND_REPLAYED, Comparison, EarlierStates, LogRange, ViewTarget
 from tandem.batch.rebuild.rebuild import rebuild
 from tandem.batch.recompute import audit
+from tandem.batch.recompute.late_versions import versions_of
 from tandem.batch.runtime.scratch import scratch
 from tandem.batch.runtime.session import BatchRun
 from tandem.ledger.delta.addresses import Tables
@@ -22,6 +24,7 @@ from tandem.ledger.publish.releases import Release
 from tandem.ledger.realtime.commit_files import paths_by_span
 from tandem.ledger.realtime.tiling import chain
 from tandem.views.source.source import Source
+from tandem.views.table import looked_up
 from tandem.views.view import View
 
 _BETWEEN: Final[Mapping[Pair, tuple[str, str]]] = {
@@ -70,14 +73,26 @@ def agreement(
     published = EarlierStates({name: live.views[name].parts for name in views}, realtime, (), cut)
     comparison = Comparison(published, replayed_states(replayed, release.number, source.name, cut))
     targets = {name: ViewTarget(view, live.views[name]) for name, view in views.items()}
-    log = LogRange(release, source, LOG_START, cut, raw=True)
-    built = rebuild(batch, log, targets, comparison, version=None, scratch=scratch(batch.tables))
+    place = scratch(batch.tables)
+    tables = {name: of for view in views.values() for name, of in looked_up(view).items()}
+    versions = {
+        name: versions_of(batch.tables, of, live.views[name].address(batch.tables, name), live.views[name].parts, ())
+        for name, of in tables.items()
+    }
+    log = LogRange(release, source, LOG_START, cut, raw=True, versions=write_versions(place, versions))
+    built = rebuild(batch, log, targets, comparison, version=None, scratch=place)
     beyond = counted.events - built.counts.events
     compared = [
-        ReplayComparison(name, one.measure, between, audit.figures(_archived(view), one, copies=copies))
+        ReplayComparison(
+            name,
+            one.measure,
+            between,
+            audit.figures(_archived(view), one, copies=copies, late=late),
+        )
         for pair, between in _BETWEEN.items()
         for name, view in views.items()
         # The published and the folded states choose the same one of several duplicates.
+        for late in [pair != SERVED and bool(looked_up(view))]
         for copies in [0 if pair == SERVED else counted_by_one(view, built.counts, beyond=beyond)]
         for one in built.differences[pair][name]
     ]

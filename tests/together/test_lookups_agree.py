@@ -259,10 +259,12 @@ def test_what_cannot_be_looked_up_is_refused_in_a_sentence(folder: Path, old: st
     assert str(error.value).startswith("definitions.py:")
 
 
-def test_a_table_of_a_source_is_not_looked_up_in_yet(folder: Path) -> None:
+def test_a_table_is_in_the_project_that_looks_up_in_it(folder: Path) -> None:
     table = LOOKING.replace("pages.now", "newest.now").replace("sections = ", NEWEST).replace("p.section", "p.bytes")
     (folder / "definitions.py").write_text(table)
-    with pytest.raises(DefinitionError, match="do not look up in a table of a source yet, as in newest"):
+    assert [*project.load(folder).views] == ["newest_versions", "sections"]
+    (folder / "definitions.py").write_text(f"{table}VIEWS = (sections,)\n")
+    with pytest.raises(DefinitionError, match="lookup 'p': its table is not in VIEWS; assign it to a variable; tables: none"):
         project.load(folder)
 
 

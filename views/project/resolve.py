@@ -78,8 +78,8 @@ def named_definitions(
         with _placed(place(view)):
             of_views[id(view)] = _over_tables(_over_parents(copies[id(view)], copies), copies)
             bind(of_views[id(view)])
-            _refuse_tables(of_views[id(view)])
     built = _tables_first([*of_views.values()])
+    _refuse_mutual(built)
     _check_parts_of(built)
     context = loader, modules, variables, place, of_views
     alerts = [alert for _, alert in _of_views(*context, tuple_name="ALERTS", kind=Alert)]
@@ -148,12 +148,15 @@ def _over_tables(view: View, views: Mapping[int, View]) -> View:
     return replace(view, lookup=lookups) if lookups else view
 
 
-def _refuse_tables(view: View) -> None:
-    for name in looked_up(view):
-        raise DefinitionError(
-            f"view {view.name!r}: views of a project do not look up in a table of a source yet, as in "
-            f"{name.removesuffix(VERSIONS)}; look up in a file, or join both in SQL (docs/tables.md)"
-        )
+def _refuse_mutual(views: Sequence[View]) -> None:
+    """Raise DefinitionError if views of two sources look up in tables of each other's: none of both could be counted first."""
+    reads = {(view.source.name, of.source.name): view for view in views for of in looked_up(view).values()}
+    for (source, table), view in reads.items():
+        if any(other == table for other, _ in reads):
+            raise DefinitionError(
+                f"view {view.name!r} of source {source!r} looks up in a table of source {table!r}, which has a view "
+                "that looks up in a table, too, and a table's source is counted first; join one of both in SQL (docs/tables.md)"
+            )
 
 
 def _tables_first(views: Sequence[View]) -> list[View]:

@@ -8,6 +8,7 @@
 | `float order` | floats were added up in another order                                                                  |
 | `duplicate`   | duplicates arrived after the dedup window, or have different content, and each layer may count another |
 |               | one of them; and no more answers differ than these duplicates can have changed                         |
+| `table`       | versions of a table came after the events that look up in it had been folded                           |
 | `compaction`  | anything else of a source with `compacted=True`: the topic lost events between serving and archiving   |
 | `unexplained` | anything else: one of the two is wrong                                                                 |
 
@@ -23,15 +24,18 @@ from tandem.views.measures.measure import Approximation
 from tandem.views.verify.compare import MeasureDifference
 from tandem.views.view import View, approximations, bind
 
-Cause = Literal["none", "sketch", "float order", "duplicate", "compaction", "unexplained"]
+Cause = Literal["none", "sketch", "float order", "duplicate", "table", "compaction", "unexplained"]
 
 _ESTIMATES: Final = ("hll", "theta", "kll", "frequent")
 _MEASURED: Final = ("hll", "theta", "kll")
 """Estimates that differ only if they are further apart than the error that they state."""
 
 
-def cause(view: View, difference: MeasureDifference, *, copies: int) -> Cause:
-    """The cause of a measure's difference; `copies`: the most events that only one of the two counts because of duplicates."""
+def cause(view: View, difference: MeasureDifference, *, copies: int, late: bool = False) -> Cause:
+    """The cause of a measure's difference; `copies`: the most events that only one of the two counts because of duplicates.
+
+    `late` says that versions of a table came late.
+    """
     name = difference.measure
     approximation = approximations(view).get(name)
     if not difference.unequal or (name in view.tolerances and not difference.differ):
@@ -41,6 +45,8 @@ def cause(view: View, difference: MeasureDifference, *, copies: int) -> Cause:
         return _of(view, name, approximation)
     if _made(view, difference, copies):
         return "duplicate"
+    if late:
+        return "table"
     return "compaction" if view.source.compacted else "unexplained"
 
 

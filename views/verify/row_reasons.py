@@ -26,7 +26,15 @@ from tandem.views.verify.row_diff import RowDifference
 from tandem.views.view import View, answer_schema, bind, group_columns
 
 DiffReason = Literal[
-    "new definition", "late events", "repaired duplicates", "other records", "sketch", "float order", "compaction", "unexplained"
+    "new definition",
+    "late events",
+    "repaired duplicates",
+    "other records",
+    "sketch",
+    "float order",
+    "late table",
+    "compaction",
+    "unexplained",
 ]
 
 _ORDER: Final[tuple[DiffReason, ...]] = get_args(DiffReason)
@@ -34,6 +42,7 @@ _OF_CAUSE: Final[Mapping[Cause, DiffReason]] = {
     "duplicate": "repaired duplicates",
     "sketch": "sketch",
     "float order": "float order",
+    "table": "late table",
     "compaction": "compaction",
     "unexplained": "unexplained",
     "none": "unexplained",
