@@ -10,7 +10,7 @@ import pyarrow as pa
 from tandem.views.arrow.python_values import array
 from tandem.views.decode.idempotency import own_place
 from tandem.views.errors import DefinitionError
-from tandem.views.kernel.kernel import current, deduplicate, merge, partial_of, prepare, present
+from tandem.views.kernel.kernel import current, deduplicate, merge, partial, partial_of, prepare, present, versions
 from tandem.views.kernel.partial import Partial
 from tandem.views.kernel.rows import to_rows
 from tandem.views.source.event import Event, event_fields
@@ -21,6 +21,7 @@ from tandem.views.source.fields.rounded import ROUNDED, roundings_by_event, roun
 from tandem.views.source.offset_ranges import EMPTY
 from tandem.views.source.source import IDEMPOTENCY_KEY, INDEX, Source, metadata_schema, position_schema
 from tandem.views.source.watermark import least, watermark
+from tandem.views.table import looked_up
 from tandem.views.united_source import UnitedSource, sources_of
 from tandem.views.view import View
 
@@ -31,10 +32,10 @@ def answer(view: View, events: Iterable[Event]) -> list[dict[str, Any]]:
     """The rows that `tandem query` prints with --json if the log holds these events, in this order, and nothing else.
 
     Duplicates by the source's identity are dropped, as everywhere. The function takes events, so nothing is decoded. Of a view
-    over several sources each event is of the source with its type.
+    over several sources, and of a view that looks up in tables, each event is of the source with its type.
     """
     logs = {source: events_table(source, some) for source, some in _by_source(view, [*events]).items()}
-    reached = [_watermark_of(source, log) for source, log in logs.items()]
+    reached = [_watermark_of(source, logs[source]) for source in sources_of(view.source)]
     return to_rows(view, present(view, _folded(view, logs), least(reached)))
 
 
@@ -51,7 +52,7 @@ def rejected(view: View, events: Iterable[Event]) -> Mapping[str, int]:
 
 def _by_source(view: View, events: Sequence[Event]) -> dict[Source, list[Event]]:
     """The events by the source that they are of. Raises DefinitionError where their type does not say it."""
-    sources = sources_of(view.source)
+    sources = [*dict.fromkeys((*sources_of(view.source), *(table.source for table in looked_up(view).values())))]
     kinds = {source.event: source for source in sources}
     if len(kinds) < len(sources):
         raise DefinitionError(f"view {view.name!r}: two of its sources have one event type, which does not say whose an event is")
@@ -104,8 +105,11 @@ def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
 
 
 def _folded(view: View, logs: Mapping[Source, pa.Table]) -> Partial:
-    partials = []
-    for source, log in logs.items():
-        prepared = prepare(source, deduplicate(source, log).events)
-        partials.append(partial_of(view, prepared.events, EMPTY, prepared.failed, source=source))
+    prepared = {source: prepare(source, deduplicate(source, log).events) for source, log in logs.items()}
+    tables = {name: (table, prepared[table.source]) for name, table in looked_up(view).items()}
+    read = {name: versions(table, partial(table, of.events, EMPTY, of.failed).states) for name, (table, of) in tables.items()}
+    partials = [
+        partial_of(view, prepared[source].events, EMPTY, prepared[source].failed, source=source, versions=read)
+        for source in sources_of(view.source)
+    ]
     return merge(view, partials)

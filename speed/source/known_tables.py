@@ -24,6 +24,7 @@ from tandem.views.table import looked_up
 from tandem.views.view import View
 
 _LOOK_S: Final = 0.02
+_START: Final = 10
 _MB: Final = 2**20
 
 
@@ -100,7 +101,8 @@ def tables_of_views(tables: Tables, release: Release, views: Mapping[str, View],
 class Patience:
     """How long a micro-batch waits until the speed layer has counted all that the logs of its tables had when it began.
 
-    It waits as long as their commits come, and `seconds` for commits that do not come. `ended` ends the wait early.
+    It waits as long as their commits come, and `seconds` for commits that do not come; for the first ones of a table ten times as
+    long, since all sources start at once. `ended` ends the wait early.
     """
 
     connection: kafka.BrokerConnection
@@ -113,7 +115,8 @@ class Patience:
         if not self.seconds:
             return
         wanted = {name: self._end(source) for name, source in looked_up_in.sources.items()}
-        reached, deadline = looked_up_in.ends, self.clock() + self.seconds
+        reached = looked_up_in.ends
+        deadline = self.clock() + self.seconds * (1 if all(ends.least.offsets for ends in reached.values()) else _START)
         while _behind(looked_up_in.ends, wanted) and self.clock() < deadline and not self.ended(_LOOK_S):
             poll()
             if looked_up_in.ends != reached:

@@ -1,7 +1,7 @@
 """An example's generator keeps its promises: reproducible, shaped as documented, its expected answers equal the kernel's."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib import import_module
@@ -21,10 +21,12 @@ from tandem.cli.log.generate import samples as samples_of
 from tandem.views import oracle
 from tandem.views.decode import decode
 from tandem.views.kernel.kernel import Partial, deduplicate, merge, partial, partial_of, prepare, present
+from tandem.views.kernel.kernel import versions as kernel_versions
 from tandem.views.kernel.rows import to_rows
-from tandem.views.project.project import load
+from tandem.views.project.project import Project, load
 from tandem.views.source.offset_ranges import EMPTY
 from tandem.views.source.source import RECORDS_SCHEMA, Source
+from tandem.views.table import looked_up
 from tandem.views.united_source import sources_of
 from tandem.views.view import View, approximations
 
@@ -32,7 +34,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 BASE = datetime(2026, 11, 1, 8, tzinfo=UTC)
 TOPIC, PARTITIONS = "t", 3
 
-pytestmark = pytest.mark.parametrize("name", ["web", "demo", "access_log", "cards", "clicks", "sensors", "words"])
+pytestmark = pytest.mark.parametrize("name", ["web", "demo", "access_log", "cards", "clicks", "sensors", "shop", "words"])
 
 
 def generator(name: str) -> Any:
@@ -69,15 +71,30 @@ def records(samples: list[tuple[bytes | None, bytes]]) -> pa.Table:
     return pa.table(dict(zip(RECORDS_SCHEMA.names, columns, strict=True)), schema=RECORDS_SCHEMA)
 
 
-def folds(source: Source, views: Iterable[View], samples: list[Any]) -> tuple[dict[str, Partial], Counter[str]]:
-    """What views read of a source's samples, given as keys and values, and how many of these were refused, by reason."""
+def folds(
+    source: Source, views: Iterable[View], samples: list[Any], versions: Mapping[str, pa.Table] | None = None
+) -> tuple[dict[str, Partial], Counter[str]]:
+    """What views read of a source's samples, given as keys and values, and how many of these were refused, by reason.
+
+    They look up in the `versions` of tables.
+    """
     samples = [(key, value) for key, value, *_ in samples]
     decoded = decode(source, records(samples))
     events = prepare(source, deduplicate(source, decoded.events).events).events
     return (
-        {view.name: partial_of(view, events, EMPTY, source=source) for view in views if source in sources_of(view.source)},
+        {
+            view.name: partial_of(view, events, EMPTY, source=source, versions=versions or {})
+            for view in views
+            if source in sources_of(view.source)
+        },
         Counter(decoded.rejects.column("reason").to_pylist()),
     )
+
+
+def versions_of(project: Project, folded: Mapping[str, Partial]) -> dict[str, pa.Table]:
+    """What views look up in, of a source's partials."""
+    tables = {name for view in project.views.values() for name in looked_up(view)}
+    return {name: kernel_versions(project.views[name], fold.states) for name, fold in folded.items() if name in tables}
 
 
 def keyed(rows: list[dict[str, Any]], measures: set[str]) -> dict[tuple[Any, ...], dict[str, Any]]:
@@ -119,8 +136,10 @@ def test_the_expected_answers_equal_the_kernels(name: str, duplicates: float) ->
                 truth.add(facts)
     views = project.every_view
     folded: dict[str, list[Partial]] = {name: [] for name in views}
-    for of, source in project.sources.items():
-        of_source, rejects = folds(source, views.values(), samples[of])
+    versions: dict[str, pa.Table] = {}
+    for of, source in project.sources.items():  # the tables' come first
+        of_source, rejects = folds(source, views.values(), samples[of], versions)
+        versions |= versions_of(project, of_source)
         assert sum(rejects.values()) == sum(facts is None for _, _, facts in samples[of])
         for view, fold in of_source.items():
             folded[view].append(fold)
@@ -136,7 +155,7 @@ def test_the_expected_answers_equal_the_kernels(name: str, duplicates: float) ->
 
 
 def test_the_plain_oracle_equals_the_kernel(name: str) -> None:
-    project = load(EXAMPLES / name)
+    project, versions = load(EXAMPLES / name), dict[str, pa.Table]()
     for of, samples in generated(name, 1_200, duplicates=0.05).items():
         source = project.sources[of]
         decoded = decode(source, records([(key, value) for key, value, _ in samples])).events
@@ -144,9 +163,13 @@ def test_the_plain_oracle_equals_the_kernel(name: str) -> None:
         counted = oracle.counted(source, decoded, first, ())
         assert counted == deduplicate(source, decoded).events
         events = prepare(source, counted).events
+        tables = [each for each in project.views.values() if each.source == source and not looked_up(each)]
+        versions |= versions_of(project, {each.name: partial(each, events, EMPTY) for each in tables})
         for view in (view for view in project.views.values() if view.source == source):
-            parts = [partial(view, events.slice(start, 400), EMPTY) for start in range(0, events.num_rows, 400)]
-            groups, _ = oracle.grouped(view, events)
+            parts = [
+                partial(view, events.slice(start, 400), EMPTY, versions=versions) for start in range(0, events.num_rows, 400)
+            ]
+            groups, _ = oracle.grouped(view, events, versions)
             found = oracle.compare(view, present(view, merge(view, parts)), groups)
             assert {one.measure for one in found} == view.measures.keys() - set(oracle.left_out(view))
             assert {(one.rows, one.differ) for one in found} == {(len(groups), 0)}, view.name
