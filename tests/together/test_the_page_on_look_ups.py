@@ -1,0 +1,66 @@
+"""docs/look-ups.md: its project is what its commands are run on, and they show what the page shows."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tandem.cli.__main__ import main
+from tandem.infra.settings import load
+from tests import one_process
+from tests.documented import Command, File, steps
+from tests.one_process import MemoryBroker
+from tests.speed.test_look_ups_in_one_process import OneOf, Shop
+
+
+def written(**fields: object) -> bytes:
+    return json.dumps(fields).encode()
+
+
+def time(minute: int) -> str:
+    return f"2026-11-01T{minute // 60:02}:{minute % 60:02}:00Z"
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    broker = MemoryBroker()
+    broker.stand_in(monkeypatch)
+    one_process.speed_stands_in(monkeypatch, broker)
+    (definitions,) = (step for step in steps("look-ups.md") if isinstance(step, File))
+    definitions.write(tmp_path)
+    (tmp_path / "tandem.toml").write_text("[speed]\ntable_wait_ms = 0\n")
+    settings = load(tmp_path, {})
+    text = definitions.text.encode()
+    monkeypatch.chdir(tmp_path)
+    layers = {
+        name: OneOf(broker, broker.new_topic(name), settings, source=name, definitions=text) for name in ("prices", "orders")
+    }
+    return Shop(**layers)
+
+
+def test_each_command_on_look_ups_shows_what_the_page_shows(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    before, late, after = (step for step in steps("look-ups.md") if isinstance(step, Command))
+
+    def refuse_other(step: Command) -> None:
+        main(shlex.split(step.line)[1:])
+        out, err = capsys.readouterr()
+        shown = "\n".join(line.rstrip() for line in (out + err).splitlines()) + "\n"
+        assert step.missing(shown) is None, f"{step.missing(shown)!r} is not in\n{shown}"
+
+    shop.prices.start()
+    shop.orders.start()
+    shop.prices.topic.append(
+        [written(sku="tea", since=time(480), price="2.00"), written(sku="tea", since=time(510), price="3.00")]
+    )
+    shop.prices.drain()
+    orders = ((490, "tea", 2), (520, "tea", 1), (530, "pen", 4))
+    shop.orders.topic.append([written(at=time(minute), sku=sku, items=items) for minute, sku, items in orders])
+    shop.orders.drain()
+    refuse_other(before)
+    shop.prices.topic.append([written(sku="tea", since=time(485), price="1.00")])
+    shop.prices.drain()
+    refuse_other(late)
+    shop.orders.archive()
+    shop.recompute()
+    refuse_other(after)
