@@ -46,6 +46,34 @@ def product() -> Mapping[str, str]:
 
 MUTANTS = (
     Mutant(
+        "look-ups-know-the-most",
+        "a merged commit says that all of its micro-batches knew a table as far as the last of them",
+        "TableEnds(by_distance[0], by_distance[-1])",
+        "TableEnds(by_distance[-1], by_distance[-1])",
+        "test_a_merged_commit_knew_of_a_table_the_least_and_the_most_of_its_parts",
+    ),
+    Mutant(
+        "late-version-unlabelled",
+        "rows are not labelled if a version came too late for the newer of their events only",
+        "None if newest is None or before is None else max(newest, before)",
+        "None if newest is None or before is None else min(newest, before)",
+        "test_a_row_without_a_label_is_the_oracles_whatever_happens_in_between",
+    ),
+    Mutant(
+        "first-late-version-unlabelled",
+        "the first version that a commit did not know counts as known",
+        'coalesce({_ENDS}."end", 0)',
+        'coalesce({_ENDS}."end", 0) + 1',
+        "test_a_row_without_a_label_is_the_oracles_whatever_happens_in_between",
+    ),
+    Mutant(
+        "look-up-below-the-cut-only",
+        "look-ups of the speed layer find no version that commits have added",
+        "read[name] = overlay(base, from_ipc(added)) if added else base",
+        "read[name] = base",
+        "test_a_row_without_a_label_is_the_oracles_whatever_happens_in_between",
+    ),
+    Mutant(
         "table-marked-by-states",
         "rows of a table are not marked although realtime states are part of them, because they have no window",
         "return any(low < high for low, high in (layer.answers.index.rows(found) for layer in held.touching))",
