@@ -36,6 +36,7 @@ from tandem.views.source.offset_ranges import Ranges
 from tandem.views.source.record_filter import ByHeader
 from tandem.views.source.source import Source
 from tandem.views.source.watermark import newest, watermark
+from tandem.views.table import looked_up
 from tandem.views.together import several
 from tandem.views.view import View
 
@@ -128,9 +129,11 @@ def run(
         view, file = _only_view(view, views), Path(view)
     if view not in views:
         raise TandemError(f"no view {view!r}; views: {listed(view, views)}", code="view-unknown")
-    if several(views[view]):
+    tables = [each.source.name for each in looked_up(views[view]).values()]
+    if several(views[view]) or tables:
+        reads = f"looks up in a table of {' and of '.join(tables)}" if tables else "reads several sources"
         raise TandemError(
-            f"view {view!r} reads several sources, and a file has records of one; tandem.testing.answer takes events of all",
+            f"view {view!r} {reads}, and a file has records of one source; tandem.testing.answer takes events of all",
             code="usage-invalid",
         )
     source = without_headers(views[view].source)

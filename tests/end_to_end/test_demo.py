@@ -116,7 +116,7 @@ def test_without_a_terminal_the_demo_suggests_once() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("project", ["access_log", "cards", "clicks", "sensors", "shop", "words"])  # for web see test_airflow
+@pytest.mark.parametrize("project", ["access_log", "cards", "clicks", "sensors", "orders", "words"])  # for web see test_airflow
 def test_every_exact_answer_agrees_three_times(tmp_path: Path, project: str) -> None:
     with demo(tmp_path, "--once", "--json", "--events=8000", project=project) as child:
         out, _ = child.communicate(timeout=1700)

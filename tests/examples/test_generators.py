@@ -34,7 +34,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 BASE = datetime(2026, 11, 1, 8, tzinfo=UTC)
 TOPIC, PARTITIONS = "t", 3
 
-pytestmark = pytest.mark.parametrize("name", ["web", "demo", "access_log", "cards", "clicks", "sensors", "shop", "words"])
+pytestmark = pytest.mark.parametrize("name", ["web", "demo", "access_log", "cards", "clicks", "sensors", "orders", "words"])
 
 
 def generator(name: str) -> Any:

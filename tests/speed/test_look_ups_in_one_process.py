@@ -7,7 +7,7 @@ import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -127,13 +127,13 @@ def expected(view: str, orders: Sequence[Row], prices: Sequence[Row]) -> dict[tu
 def named(rows: Sequence[Row]) -> dict[tuple[str, int | None], Row]:
     def window(row: Row) -> int | None:
         start = row["window_start"]
-        return None if start is None else (one_process.datetime.fromisoformat(start) - START) // timedelta(seconds=WINDOW_S)
+        return None if start is None else (datetime.fromisoformat(start) - START) // timedelta(seconds=WINDOW_S)
 
     return {(row["city"], window(row)): row for row in rows}
 
 
 def seconds(event: Row, field: str) -> dict[str, Any]:
-    at = one_process.datetime.fromisoformat(event[field])
+    at = datetime.fromisoformat(event[field])
     return {**event, field: round((at - START).total_seconds())}
 
 
@@ -169,7 +169,7 @@ def asked(shop: Shop) -> int:
 
 
 def start(row: Row) -> int:
-    return round(one_process.datetime.fromisoformat(row["window_start"]).timestamp()) * 1_000_000
+    return round(datetime.fromisoformat(row["window_start"]).timestamp()) * 1_000_000
 
 
 def at(second: int) -> str:

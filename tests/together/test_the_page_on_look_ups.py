@@ -64,3 +64,11 @@ def test_each_command_on_look_ups_shows_what_the_page_shows(shop: Shop, capsys: 
     shop.orders.archive()
     shop.recompute()
     refuse_other(after)
+
+
+@pytest.mark.usefixtures("shop")
+def test_one_file_does_not_have_what_a_look_up_needs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "orders.jsonl").write_bytes(written(at=time(490), sku="tea", items=2) + b"\n")
+    assert main(["try", "sales", "orders.jsonl"]) != 0
+    assert "looks up in a table of prices, and a file has records of one source" in capsys.readouterr().err
+    assert main(["try", "price_of", "orders.jsonl"]) != 0, "orders are no prices"

@@ -236,13 +236,13 @@ def test_a_late_event_and_its_duplicate_are_shown_being_counted_once(shop: Shop)
 
 def test_the_screen_is_about_totals_or_else_about_one_view_whose_rows_add_up() -> None:
     """Sessions and windows in the order of the log merge across the layers, so their rows are no sums."""
-    examples = ("web", "cards", "clicks", "sensors", "shop", "words")
+    examples = ("web", "cards", "clicks", "sensors", "orders", "words")
     chosen = {name: screen_views(load(ROOT / "examples" / name).every_view) for name in examples}
     assert chosen == {
         "web": ["totals"],
         "cards": ["merchant_hours"],
         "clicks": ["overall"],
         "sensors": ["climate"],
-        "shop": ["sales"],
+        "orders": ["sales"],
         "words": ["totals"],
     }

@@ -79,7 +79,7 @@ def test_behind_prepare_any_field_may_have_decided() -> None:
     assert {column.origins for column in lineage(view(source)).columns} == {(), whole}
 
 
-@pytest.mark.parametrize("example", ["web", "access_log", "cards", "clicks", "sensors", "shop", "words"])
+@pytest.mark.parametrize("example", ["web", "access_log", "cards", "clicks", "sensors", "orders", "words"])
 def test_every_column_of_every_example_is_told(example: str) -> None:
     for each in load(ROOT / "examples" / example).views.values():
         assert [(one.name, one.type) for one in lineage(each).columns] == [(f.name, str(f.type)) for f in answer_schema(each)]
