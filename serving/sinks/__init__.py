@@ -3,11 +3,12 @@
 `follow.keep_equal` sends what has changed since the token, and stores the next token in the same step:
 
 ==============  ====================================================  ====================================================
-target          what is sent                                          where the token (`stored_token.Stamp`) is stored
+target          what is sent                                          where the token (`token_in_target`) is stored
 ==============  ====================================================  ====================================================
-Kafka           records by key and window, tombstones (`messages`)    with the offset of the transaction (`kafka_topic`)
+Kafka           records by key and window, tombstones                 with the offset of the transaction (`kafka_topic`)
+                (`log_messages`)
 Delta           changed rows, and those that are gone                 in the metadata of the commit (`delta`)
 PostgreSQL      the same                                              a row of `tandem_sink_tokens` (`postgres`)
-webhook         messages, signed (`messages`, `posting`)              with the stored message, before it is sent (`outbox`)
+webhook         messages, signed (`log_messages`, `posting`)          with the stored message, before it is sent (`outbox`)
 ==============  ====================================================  ====================================================
 """

@@ -16,9 +16,9 @@ from tandem.serving.memory.store import Pinned
 from tandem.serving.read.outcome import ReadFailed
 from tandem.serving.read.provenance import Provenance
 from tandem.serving.read.row_filter import RowsWanted, row_filter
-from tandem.serving.sinks.messages import SinkMessage, messages, with_kinds, without_label
-from tandem.serving.sinks.stored_token import Stamp
+from tandem.serving.sinks.log_messages import SinkMessage, messages, with_kinds, without_label
 from tandem.serving.sinks.target import SinkRefused, Target, TargetLog
+from tandem.serving.sinks.token_in_target import Stamp
 from tandem.views.errors import TandemError
 from tandem.views.verify.compare import pairs
 

@@ -46,6 +46,55 @@ def product() -> Mapping[str, str]:
 
 MUTANTS = (
     Mutant(
+        "version-of-the-same-time",
+        "an event does not find the version that is valid from its own time on",
+        "before = valid_from[middle] <= at[searching]",
+        "before = valid_from[middle] < at[searching]",
+        "test_look_ups_in_tables_at_any_cuts_are_nested_loops",
+    ),
+    Mutant(
+        "gone-version-is-found",
+        "an event finds a version with which the key was gone",
+        "numbers[(numbers != _NONE) & gone[numbers]] = _NONE",
+        "numbers[(numbers != _NONE) & gone[numbers] & (numbers < 0)] = _NONE",
+        "test_look_ups_in_tables_at_any_cuts_are_nested_loops",
+    ),
+    Mutant(
+        "unmatched-counts",
+        "an event without a row counts although its view rejects such events",
+        "cases += [f\"WHEN _unmatched{number} THEN {REASONS.index('unmatched')}\" for number, _ in enumerate(rejecting)]",
+        "cases += []",
+        "test_look_ups_in_tables_at_any_cuts_are_nested_loops",
+    ),
+    Mutant(
+        "touched-without-the-last-time",
+        "a changed version does not touch the events of the newest time",
+        "ends = np.minimum(ends, until + 1)",
+        "ends = np.minimum(ends, until)",
+        "test_look_ups_in_tables_at_any_cuts_are_nested_loops",
+    ),
+    Mutant(
+        "versions-of-the-run-before",
+        "a recompute looks up in the versions that the last publication had",
+        "parts, paths = each.kept[view.name], [file.file.path for file in each.views.files if file.view == view.name]",
+        "parts, paths = each.kept[view.name], []",
+        "test_incremental_runs_are_a_full_run_and_nested_loops",
+    ),
+    Mutant(
+        "first-window-again",
+        "of the windows that a changed version touches, only the first one is folded again",
+        "slice_at(time_of(end - 1))[1]))",
+        "slice_at(time_of(max(start, first)))[1]))",
+        "test_incremental_runs_are_a_full_run_and_nested_loops",
+    ),
+    Mutant(
+        "cut-passes-later-versions",
+        "a cut passes commits that have looked up in versions beyond the cut of the table",
+        "span.looked_up[name].most.at_or_below(end)",
+        "span.looked_up[name].least.at_or_below(end)",
+        "test_a_cut_passes_no_commit_that_knew_later_versions",
+    ),
+    Mutant(
         "look-ups-know-the-most",
         "a merged commit says that all of its micro-batches knew a table as far as the last of them",
         "TableEnds(by_distance[0], by_distance[-1])",

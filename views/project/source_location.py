@@ -92,7 +92,10 @@ def _sentence(loader: ProjectLoader, error: BaseException) -> str:
         name = match[1] or match[2]
         called = getattr(public, name, None)
         if callable(called):
-            return f"{name} has no parameter {match[3]!r}; parameters: {listed(match[3], signature(called).parameters)}"
+            # Of a class, since versions of Python differ in whether a signature is that of __init__ or of __new__.
+            of = called.__init__ if isinstance(called, type) else called  # type: ignore[misc]  # only for its names
+            names = [each for each in signature(of).parameters if each != "self"]
+            return f"{name} has no parameter {match[3]!r}; parameters: {listed(match[3], names)}"
     if isinstance(error, ModuleNotFoundError) and error.name is not None:
         have = {path.split("/")[0].removesuffix(".py") for path in loader.files} - {DEFINITIONS, "tandem.toml"}
         return f"{text}; the project's own modules: {listed(error.name, sorted(have))}"

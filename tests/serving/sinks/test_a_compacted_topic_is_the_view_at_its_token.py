@@ -14,8 +14,8 @@ from tandem.serving.connection import PublishedView
 from tandem.serving.read.row_filter import RowsWanted, row_filter
 from tandem.serving.sinks.follow import SinkStep, follow, token_of_target
 from tandem.serving.sinks.kafka_topic import CompactedTopic, MessageTopic, open_topic
-from tandem.serving.sinks.stored_token import Stamp
 from tandem.serving.sinks.target import SinkRefused
+from tandem.serving.sinks.token_in_target import Stamp
 from tandem.views.kernel.rows import to_rows
 from tests.serving.sinks.past import EVERYTHING, MANY, Past, connected, roll_back
 from tests.serving.two_releases import applied, build, edited, promote

@@ -13,8 +13,8 @@ from tandem.serving.read.row_filter import RowsWanted
 from tandem.serving.sinks import delta
 from tandem.serving.sinks.delta import DeltaTarget, open_at
 from tandem.serving.sinks.follow import SinkStep, follow, token_of_target
-from tandem.serving.sinks.stored_token import Stamp
 from tandem.serving.sinks.target import SinkRefused
+from tandem.serving.sinks.token_in_target import Stamp
 from tests.serving.sinks.past import EVERYTHING, MANY, Past, connected, roll_back, wanted_rows
 from tests.serving.two_releases import applied, build, edited, promote
 from tests.serving.world import World, hit

@@ -15,8 +15,8 @@ from tandem.ledger.delta.errors import Conflict, Unreadable, Unwritable
 from tandem.serving.read.row_filter import RowsWanted
 from tandem.serving.sinks.follow import SinkStep, follow
 from tandem.serving.sinks.postgres import TOKENS, PostgresTarget, connect_to, postgres_schema
-from tandem.serving.sinks.stored_token import Stamp
 from tandem.serving.sinks.target import SinkRefused
+from tandem.serving.sinks.token_in_target import Stamp
 from tandem.views.errors import DefinitionError
 from tandem.views.sinks.postgres_table import postgres_table
 from tests.postgres_server import PostgresServer, postgres_server, reachable_folder

@@ -26,7 +26,7 @@ from tandem.serving.read.snapshot_follower import HOLD_S
 from tandem.serving.sinks import follow
 from tandem.serving.sinks.delta import DeltaTarget, open_at
 from tandem.serving.sinks.follow import SinkStep, token_of_target
-from tandem.serving.sinks.messages import without_label
+from tandem.serving.sinks.log_messages import without_label
 from tandem.views.arrow.arrays import from_ipc
 from tandem.views.kernel.kernel import arrange, present_arranged
 from tandem.views.kernel.rows import ordered

@@ -1,4 +1,4 @@
-"""The token that a sink stores in its target, in one step with the rows that it is of."""
+"""The token that each sink stores in its target, in one step with the rows that it is of."""
 
 from dataclasses import dataclass
 
