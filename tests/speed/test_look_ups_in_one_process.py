@@ -86,6 +86,11 @@ class Shop:
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    return shop_in(tmp_path, monkeypatch)
+
+
+def shop_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """A shop whose layers have not started."""
     broker = MemoryBroker()
     broker.stand_in(monkeypatch)
     one_process.speed_stands_in(monkeypatch, broker)
