@@ -156,7 +156,7 @@ def build_all(batch: BatchRun, version: NewVersion, steps: Iterable[RecomputeSte
                 now = replace(step, views={name: parts for name, parts in step.views.items() if name not in whole})
                 if step.kind == "incremental" and step.cut == step.start:
                     batch.say(f"{step.source}: nothing archived since the published cut")
-                elif now.views:
+                elif now.views or not step.views:  # without any views the source is counted alone
                     _refuse_late_gaps(batch.tables, version, step)
                     _refuse_missing(batch.tables, version, now, version.base.maxima.get(step.source, {}))
                     built += _build(batch, version, now, versions, live=live)

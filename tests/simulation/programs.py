@@ -221,6 +221,7 @@ class _Task:
 
     maxima: object = None
     watermark: int | None = None
+    versions: object = None
 
 
 @dataclass(eq=False)

@@ -38,9 +38,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
         found.now += found.cost["before"]
         return prepare(*args)
 
-    def folded(view: View, *args: Any) -> Any:
+    def folded(view: View, *args: Any, **versions: Any) -> Any:
         found.now += found.cost[view.name]
-        return partial(view, *args)
+        return partial(view, *args, **versions)
 
     monkeypatch.setattr(heavy_views, "prepare", prepared)
     monkeypatch.setattr(heavy_views, "partial", folded)
