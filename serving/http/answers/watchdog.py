@@ -6,6 +6,7 @@ that runs none, such as a regular expression that never ends, can only end with 
 
 import ctypes
 import faulthandler
+import gc
 import sys
 import threading
 import time
@@ -82,10 +83,25 @@ class Watchdog:
 def _calls() -> dict[int, FrameType]:
     """For each thread that runs code of a stored release: the frame of the call that began first."""
     found = {}
-    for thread, newest in sys._current_frames().items():  # noqa: SLF001  its documented way
+    for thread, newest in _newest_frames().items():
         frame: FrameType | None = newest
         while frame is not None:
             if frame.f_code.co_filename.startswith(STORED):
                 found[thread] = frame
             frame = frame.f_back
     return found
+
+
+def _newest_frames() -> dict[int, FrameType]:
+    """The frame of each thread.
+
+    Python 3.11 holds its list of threads meanwhile. A collection of garbage there may give the lock of Python to a thread that
+    starts another one and waits for that list: then both wait for ever. So none runs.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames()  # noqa: SLF001  its documented way
+    finally:
+        if enabled:
+            gc.enable()
