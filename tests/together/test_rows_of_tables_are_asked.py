@@ -150,7 +150,7 @@ def test_after_every_step_each_way_counts_the_rows_that_the_table_has() -> None:
 
 @pytest.fixture
 def story(tmp_path: Path) -> Story:
-    """Versions below the cut; above it a late one, one that is gone, and one that replaces another."""
+    """Versions below the cut; above it a late version, a deletion, and a version that replaces another."""
     told = Story(tmp_path, Random(7))
     for minute, page, size in ((0, "/a", 1), (10, "/a", 2), (5, "/b", 3), (7, None, 8), (9, "/c", 5)):
         told.append(minute, page, size)
@@ -216,7 +216,7 @@ def test_plan_and_recompute_name_views_of_rows(story: Story, capsys: pytest.Capt
 
 
 def test_rows_that_may_change_are_marked_in_every_way(tmp_path: Path) -> None:
-    """One version above the cut may have replaced one that was part of another row, so all rows are marked, or none."""
+    """A version above the cut may have replaced a version that another row counted, so all rows are marked, or none."""
     marked = WITH_ROWS.replace('event_time="moment"', 'event_time="moment", identity=("bytes",)')
     told = Story(tmp_path, Random(1), marked)
     told.append(0, "/a", 1)

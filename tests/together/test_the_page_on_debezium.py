@@ -41,7 +41,7 @@ def change(op: str, sku: str, minute: int) -> bytes:
 
 
 def test_rows_that_a_later_snapshot_lacks_are_named_and_deleted(tmp_path: Path) -> None:
-    """Three rows; one is deleted while there is no slot, then a snapshot at noon has the others."""
+    """Of three rows one is deleted while the slot is lost; a snapshot at noon has the others."""
     page = (DOCS / "debezium.md").read_text("utf-8")
     (statement,) = re.findall(r"^```sql\n(SELECT.*?)^```$", page, re.MULTILINE | re.DOTALL)
     (delete,) = re.findall(r'`({"op": "d".*?)`', page)

@@ -51,7 +51,7 @@ def table_of(folder: Path, document: dict[str, Any]) -> Table:
 
 
 def changes(*, schema: bool) -> list[tuple[bytes, bytes]]:
-    """Keys and values: a row that is created and updated, and another one that is deleted."""
+    """Keys and values: a row that is created and updated, and another row that is deleted."""
     row = in_json.ROW if schema else in_json.PLAIN
     keys = [in_json.key(schema=schema, id=number) for number in (1, 1, 7)]
     gone = in_json.envelope("d", schema=schema, before={**row, "id": 7})

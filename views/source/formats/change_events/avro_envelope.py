@@ -2,7 +2,7 @@
 
 The converters keep Connect's schema in the Avro schema, as `connect.name` and `connect.parameters`. So one reader reads both
 notations: a value has the same meaning in Avro as in JSON with its schema. Where a converter leaves these names out
-(`connect.meta.data=false`), Avro's logical types say what they can.
+(`connect.meta.data=false`), the logical types of Avro are all that names a type.
 
 Values are read by their physical types: bytes become base64, and a number that JSON lacks becomes its name.
 """

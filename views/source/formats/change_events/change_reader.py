@@ -192,7 +192,7 @@ class ChangeReader:
             try:
                 return self._envelope(value[len(self._prefix) : -1]), self._of_prefix
             except Reject:
-                pass  # the whole value says what is wrong
+                pass  # the error of the whole value names the fault
         envelope = self._envelope(value)
         if envelope.keys() != _WITH_SCHEMA:
             return envelope, self._without_schema
