@@ -2,13 +2,14 @@
 
 import atexit
 import contextlib
+import gc
 import os
 import sys
 from pathlib import Path
 from typing import get_args
 
-from tandem.cli.registry import COMMANDS, OF_CHECKOUT, USAGE, Entry, Group
-from tandem.infra.folders import CHECKOUT, ROOT
+from tandem.cli.command_registry import COMMANDS, OF_CHECKOUT, USAGE, Entry, Group
+from tandem.infra.folders import CHECKOUT, tandem_version
 
 _HELP = ("-h", "--help")
 _COMPLETION = ("--install-completion", "--show-completion")
@@ -32,7 +33,7 @@ def main(arguments: list[str]) -> int:
         (sys.stdout if arguments else sys.stderr).write(_help())
         return 0 if arguments else 2
     if arguments[0] == "--version":
-        sys.stdout.write(f"tandem {_version()}\n")
+        sys.stdout.write(f"tandem {tandem_version()}\n")
         return 0
     if arguments[0] in _COMPLETION:
         from tandem.cli.project.shell_completion import install  # noqa: PLC0415 - see above
@@ -41,17 +42,6 @@ def main(arguments: list[str]) -> int:
     from tandem.cli.command_line import run  # noqa: PLC0415 - what is not needed here takes time to import
 
     return run(arguments)
-
-
-def _version() -> str:
-    """The version of the checkout, or of the installed copy."""
-    if CHECKOUT:
-        import tomllib  # noqa: PLC0415 - each of the two takes time to import
-
-        return str(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"])
-    from importlib import metadata  # noqa: PLC0415 - see above
-
-    return metadata.version("tandem")
 
 
 def _here() -> dict[str, Entry]:
@@ -74,6 +64,8 @@ def console() -> None:
     codes: list[int] = []
     # Registered before all other functions, so called after them.
     atexit.register(_leave, codes)
+    # What a command imports stays: collections find nothing until it has, and take a twentieth of `query`.
+    gc.disable()
     codes.append(main(sys.argv[1:]))
     sys.exit(codes[0])
 

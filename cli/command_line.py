@@ -4,6 +4,7 @@ Exit codes are those of cli/command/exit_codes.py. With `--json` stdout is one J
 """
 
 import contextlib
+import gc
 import importlib
 import inspect
 import json
@@ -17,6 +18,9 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from typer._coercion import RuntimeParam, build_runtime_param  # pyproject.toml pins typer to one minor version
+from typer._param_types import coerce_cli_path
+from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from tandem.cli.command import exit_codes
 from tandem.cli.command.call import AlreadyLogged, Call, Output, resolve_project
@@ -24,7 +28,7 @@ from tandem.cli.command.error_sentence import foreseen, worded
 from tandem.cli.command.signals import Interrupted
 from tandem.cli.command.text_tables import console
 from tandem.cli.command.typed_command import TypedCommand, command_of, program
-from tandem.cli.registry import COMMANDS, EXAMPLE_OF, OF_CHECKOUT, USAGE, WITHOUT_PROJECT
+from tandem.cli.command_registry import COMMANDS, EXAMPLE_OF, OF_CHECKOUT, USAGE, WITHOUT_PROJECT
 from tandem.infra.folders import CHECKOUT, ROOT
 from tandem.views.errors import TandemError, nearest_first
 
@@ -65,6 +69,9 @@ def run(arguments: list[str]) -> int:
         return _fail(sentence, exit_codes.USAGE, USAGE_INVALID, as_json=as_json, typed=typed, before=USAGE)
     try:
         app = application(name, environ=dict(os.environ), cwd=Path.cwd())
+        if not gc.isenabled():  # cli/__main__.py
+            gc.freeze()
+            gc.enable()
         returned = app(rest, prog_name=f"tandem {name}", standalone_mode=False)
         if returned == exit_codes.INTERRUPTED:  # typer 0.29 returns this code in place of the KeyboardInterrupt
             return _fail("interrupted", exit_codes.INTERRUPTED, Interrupted.code, as_json=as_json, typed=typed)
@@ -138,8 +145,34 @@ def application(name: str, *, environ: Mapping[str, str], cwd: Path) -> typer.Ty
     """Import a command and return its typer application."""
     run = importlib.import_module(COMMANDS[name].module).run
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    app.command(name, context_settings={"help_option_names": ["-h", "--help"]})(_bound(run, environ, cwd, name))
+    app.command(name, cls=_Command, context_settings={"help_option_names": ["-h", "--help"]})(_bound(run, environ, cwd, name))
     return app
+
+
+class _Command(TyperCommand):
+    """A command that takes texts, paths and defaults as they are: for other values typer imports pydantic, a tenth of `query`."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, `--help` among them."""
+        parameters = super().get_params(ctx)
+        for parameter in parameters:
+            if isinstance(parameter, TyperOption | TyperArgument):
+                of = parameter.type_descriptor
+                parameter._runtime_param = _AsItIs(of.parameter_info, of.annotation)  # noqa: SLF001 - typer has no way to set it
+        return parameters
+
+
+class _AsItIs(RuntimeParam):
+    """A parameter whose value typer converts only if its type needs that."""
+
+    def _coerce_value(self, value: Any, param: Any, ctx: Any) -> Any:
+        if self.annotation is str or type(value) is self.annotation:
+            return value
+        if self.annotation == list[str]:
+            return list(value)
+        if self.annotation is Path:
+            return coerce_cli_path(Path(value), self.parameter_info, path_type=Path, param=param, ctx=ctx)
+        return build_runtime_param(param.type_descriptor).coerce(value, param=param, ctx=ctx)
 
 
 def _bound(run: Callable[..., Any], environ: Mapping[str, str], cwd: Path, name: str) -> Callable[..., Any]:

@@ -24,6 +24,17 @@ CACHE_VARIABLE: Final = "TANDEM_CACHE"
 STATE_VARIABLE: Final = "TANDEM_STATE"
 
 
+def tandem_version() -> str:
+    """The version of the checkout, or of the installed copy."""
+    if CHECKOUT:
+        import tomllib  # noqa: PLC0415 - each of the two takes time to import
+
+        return str(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"])
+    from importlib import metadata  # noqa: PLC0415 - see above
+
+    return metadata.version("tandem")
+
+
 def cache(environ: Mapping[str, str]) -> Path:
     """The cache folder: jars, Airflow's packages, a packaged Java. All of it can be fetched or built again."""
     return _own(environ, CACHE_VARIABLE, "XDG_CACHE_HOME", ".cache")

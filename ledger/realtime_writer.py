@@ -5,7 +5,9 @@
     └── NotContiguous    the commit does not start where the table ends, for instance behind a bridge
 
 Each commit is conditional on the table version that it was decided on. So a writer that was paused or disconnected commits
-nothing once another writer has claimed the table: its next commit conflicts, and it finds the newer epoch.
+nothing once another writer has claimed the table: its next commit conflicts, and it finds the newer epoch. Between machines a
+speed layer has a lease, whose token its claims carry: it cannot claim a table again that a later holder has claimed. Commits
+after a claim need no look at the token, which costs requests on an object store: they conflict with any later claim.
 """
 
 from collections.abc import Iterable
@@ -16,9 +18,10 @@ from deltalake import DeltaTable
 
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.delete_table_files import checkpoint, vacuum
 from tandem.ledger.delta.errors import Conflict, Unwritable
+from tandem.ledger.delta.one_writer.refuse_other_writers import HeldLease
 from tandem.ledger.delta.retries import commit_again
-from tandem.ledger.delta.vacuum import checkpoint, vacuum
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.standing import cut_of
 from tandem.ledger.realtime import compaction
@@ -54,6 +57,7 @@ class Writer:
     end: Position
     _handle: DeltaTable = field(repr=False)
     _spans: dict[str, Span] = field(repr=False)
+    _lease: HeldLease | None = field(default=None, repr=False)
     _checkpointed: int = field(default=0, repr=False)
 
     @classmethod
@@ -61,16 +65,19 @@ class Writer:
         """Claim the table with a commit of a new epoch, which fences every earlier writer.
 
         The writer continues at the table's end; in an empty table at the release's published cut, else at the log's start.
-        Raises Unwritable, Unreadable.
+        If the speed layer has a lease, its token is the table's from then on. Raises Fenced if a later holder's is there;
+        Unwritable, Unreadable.
         """
+        lease = tables.lease(tables.realtime(release, source))
 
         def attempt(handle: DeltaTable) -> "Writer":
             spans = read_spans(handle, {})
             start = end(spans.values())
             start = cut_of(tables, release, source) if start is None else start
             epoch = 1 + max((span.epoch for span in spans.values()), default=0)
-            delta_tables.conditional_append(handle, to_rows(Commit(start, start, epoch, "epoch", at=at, by=by), handle))
-            return cls(epoch, start, handle, spans)
+            mark = Commit(start, start, epoch, "epoch", at=at, by=by)
+            delta_tables.conditional_append(handle, to_rows(mark, handle), lease=lease)
+            return cls(epoch, start, handle, spans, lease)
 
         return commit_again(open_or_create(tables, release, source), attempt)
 
@@ -78,13 +85,15 @@ class Writer:
         """Commit a micro-batch. `commit.epoch` is this writer's and `commit.start` its `end`.
 
         After an error of the storage it looks up whether the commit landed, and returns if it did. Raises NewerEpoch,
-        NotContiguous (continue at its `end`), and Unwritable if the commit did not land.
+        LeaseLost, NotContiguous (continue at its `end`), and Unwritable if the commit did not land.
         """
         if commit.epoch != self.epoch:
             raise NewerEpoch(f"the commit has epoch {commit.epoch}, but the writer has epoch {self.epoch}")
         while True:
             if commit.start != self.end:
                 raise NotContiguous(commit.start, self.end, self._handle.table_uri)
+            if self._lease is not None:
+                self._lease.check()
             try:
                 delta_tables.conditional_append(self._handle, to_rows(commit, self._handle))
             except (Conflict, Unwritable) as error:
@@ -127,7 +136,7 @@ class Writer:
     def expire(self, cuts: Iterable[Position], *, at: datetime) -> int:
         """Remove the commits below all of these retained cuts of the release. Returns the number of removed files.
 
-        The files stay on the disk for running reads (ledger/delta/vacuum.py). Raises NewerEpoch, Unwritable.
+        The files stay on the disk for running reads (ledger/delta/delete_table_files.py). Raises NewerEpoch, Unwritable.
         """
         self._look()
         self._refuse_fenced()
@@ -137,7 +146,8 @@ class Writer:
 
     def _replace(self, old: list[str], ones: list[Commit], at: datetime) -> int:
         try:
-            delta_tables.conditional_replace(self._handle, old, [to_rows(one, self._handle) for one in ones], at=at)
+            rows = [to_rows(one, self._handle) for one in ones]
+            delta_tables.conditional_replace(self._handle, old, rows, at=at)
         except Conflict:
             return 0
         self._look()

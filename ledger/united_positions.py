@@ -5,7 +5,7 @@ from typing import Final
 
 from tandem.ledger.log.positions import Position
 from tandem.views.source.source import Source
-from tandem.views.united_source import sources_of
+from tandem.views.source.united_source import sources_of
 
 _BETWEEN: Final = "/"
 

@@ -26,7 +26,7 @@ from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.standing import StandingReleases
 from tandem.serving.memory.answers import Answers
 from tandem.serving.memory.cached_view import SECONDS, CachedView, OutgrowsMemory, ViewOrigin, followed, without_hot, without_rows
-from tandem.serving.memory.differences import differences
+from tandem.serving.memory.filed_view import differences_of, refuse_whole
 from tandem.serving.memory.finals import finals
 from tandem.serving.memory.pace import Pace, parse_when
 from tandem.serving.memory.store import InMemory, Pinned, Store
@@ -37,6 +37,8 @@ from tandem.serving.read.realtime_tail import cut_off
 from tandem.serving.read.row_filter import RowFilter, RowsWanted, row_filter
 from tandem.serving.read.selection import BadSelection
 from tandem.serving.read.snapshot import batch_of, cut_of, has_view, tail_at
+from tandem.views.composite.rollup import root
+from tandem.views.composite.together import parts
 from tandem.views.errors import TandemError
 from tandem.views.kernel.rows import to_rows
 from tandem.views.source.watermark import later
@@ -242,6 +244,7 @@ class ViewFollower:
         """What the reader lacks of a snapshot."""
         view, memory = to
         before, after, first, mark = self._before, memory.answers.held, self._first, self._mark(to)
+        refuse_whole(after, self.output, first=first)  # it may have outgrown memory since the last step
         token = str(replace(token_of(after), watermark=_number(mark) if self.output == "append" else None))
         if self.output == "append":
             answers = replace(memory.answers, watermark=mark)
@@ -250,7 +253,8 @@ class ViewFollower:
             dropped = late.total if self.late == "drop" else None
             past = lacks.gone if dropped is None else lacks.gone.slice(0, 0)
             return Changes(rows, past, token, past, late if dropped is None else dropped + lacks.gone.num_rows, first, final=True)
-        each = differences(before, after, self.only)
+        if (each := differences_of(before, after, self.only)) is None:
+            raise TokenGone(f"view {self.name!r} has outgrown memory, or fits in it again; scan it again")
         rows = self._answer(view, memory, memory.answers, each.changed)
         return Changes(rows, each.gone, token, self.only.columns(each.before), first=first)
 
@@ -282,6 +286,7 @@ def watch(store: Store, pinned: Pinned, name: str, since: ChangesToken | None, w
     newest = view, memory = _memory(store, pinned, name)
     held = memory.answers.held
     check_output(view, wanted.output, wanted.late)
+    refuse_whole(held, wanted.output, first=since is None)
     pace = Pace(parse_when(wanted.when, bounded=wanted.simple), store.recent.clock)
     pace.hear(memory.provenance.newest)
     if pace.when.unit == "every":
@@ -306,8 +311,21 @@ def changes(store: Store, name: str, since: ChangesToken | None, wanted: RowsWan
 
     Raises TokenGone, UnknownView, BadSelection, ReadFailed, Unreadable.
     """
-    pinned = store.pinned()
+    pinned = reaching(store, name, since)
     return _changes_since(store, pinned, watch(store, pinned, name, since, wanted))
+
+
+def reaching(store: Store, name: str, since: ChangesToken | None) -> Pinned:
+    """The newest snapshot. If it does not reach a token, which another server may have sent, the tables are polled first.
+
+    Raises UnknownView, ReadFailed.
+    """
+    pinned = store.pinned()
+    end = pinned.snapshot.tail(pinned.view(name)).end
+    if since is None or since.position.at_or_below(end):
+        return pinned
+    store.refresh()
+    return store.pinned()
 
 
 def _changes_since(store: Store, pinned: Pinned, watching: ViewFollower) -> Iterator[Changes]:
@@ -336,7 +354,7 @@ def _memory(store: Store, pinned: Pinned, name: str) -> Sight:
     memory = store.in_memory(pinned, view)
     while memory is None:
         if name in store.outgrown:
-            raise ReadFailed(f"reporting changes of view {name!r} needs more memory than the available {store.memory} bytes")
+            return view, store.in_files(pinned, view)
         pinned = store.pinned()
         view = pinned.view(name)
         memory = store.in_memory(pinned, view)
@@ -388,5 +406,6 @@ def _batch(store: Store, view: View, since: ChangesToken) -> BatchView | None:
             since.fingerprint,
             since.version,
         ):
-            return batch if publications.whole(store.tables, [each]) else None
+            names = [part.name for part in parts(root(view))]
+            return batch if publications.whole(store.tables, [each], views=names) else None
     return None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from ssl import SSLContext
+from threading import local
 from typing import Any, Final, NamedTuple, TypedDict, Unpack
 from urllib.parse import quote
 
@@ -14,7 +15,7 @@ import httpx
 import msgspec
 import pyarrow as pa
 
-from tandem.serving.event_stream import ServerChanges, parse_events
+from tandem.serving.http.event_stream import ServerChanges, parse_events
 from tandem.serving.http.protocol.media_types import ARROW, JSON, NDJSON
 from tandem.serving.read.outputs import Late, Output
 from tandem.serving.read.provenance import Layer
@@ -26,6 +27,7 @@ Key = str | int | float | Decimal | bool | bytes | date | datetime | None
 
 _TIMEOUT_S: Final = 60.0
 _BYTES: Final = "application/octet-stream"
+_MONOTONIC: Final = "Tandem-Monotonic"
 
 Parameters = dict[str, str | list[str]]
 
@@ -170,14 +172,55 @@ class Client:
         keys: Mapping[str, Key],
         *,
         window: datetime | None = None,
+        at: datetime | None = None,
         min_position: str | None = None,
         release: int | None = None,
     ) -> dict[str, Any] | None:
-        """The row of one key and window; None if certainly nothing was counted. Refused (403) if the token may not see it."""
-        asked = _parameters(keys, {}) | ({} if window is None else {"window": _text(window)})
+        """The row of one key and window, of a table that of a time with `at`; None if certainly nothing was counted.
+
+        Refused (403) if the token may not see it.
+        """
+        asked = _parameters(keys, {} if at is None else {"at": at}) | ({} if window is None else {"window": _text(window)})
         asked |= _options(min_position=min_position, release=release)
         found: dict[str, Any] | None = self._get(f"/views/{quote(view, safe='')}/row", asked).json()["row"]
         return found
+
+    def why(
+        self,
+        view: str,
+        keys: Mapping[str, Key] | None = None,
+        *,
+        window: datetime | None = None,
+        listed: int | None = None,
+        publication: int | None = None,
+    ) -> dict[str, Any]:
+        """The events behind the row of one key and window, and the row computed again from them, as `tandem why --json` has them.
+
+        `listed` is the number of events to list.
+        """
+        asked = _parameters(keys, {}) | ({} if window is None else {"window": _text(window)})
+        options = {"listed": listed, "publication": publication}
+        asked |= {name: str(value) for name, value in options.items() if value is not None}
+        document: dict[str, Any] = self._get(f"/views/{quote(view, safe='')}/why", asked).json()
+        return document
+
+    def why_changed(
+        self,
+        view: str,
+        keys: Mapping[str, Key] | None = None,
+        *,
+        before: int | datetime | str,
+        after: int | datetime | str = "now",
+        window: datetime | None = None,
+    ) -> dict[str, Any]:
+        """What made rows change between two moments, as `tandem why-changed --json` has it.
+
+        A moment is the number of a publication, a time, `now`, or the text of a position or of a receipt.
+        """
+        asked = _parameters(keys, {}) | ({} if window is None else {"window": _text(window)})
+        asked |= {"before": _text(before), "after": _text(after)}
+        document: dict[str, Any] = self._get(f"/views/{quote(view, safe='')}/why-changed", asked).json()
+        return document
 
     def lookup(
         self,
@@ -185,12 +228,13 @@ class Client:
         keys: Sequence[Mapping[str, Key]],
         *,
         measures: Sequence[str] = (),
+        at: datetime | None = None,
         min_position: str | None = None,
         release: int | None = None,
     ) -> RowsPage:
-        """The rows of many keys at once, in their order."""
+        """The rows of many keys at once, in their order; `at` gives the versions of a table that were valid then."""
         named = [{name: None if value is None else _text(value) for name, value in key.items()} for key in keys]
-        body = {"keys": named, **({"measures": list(measures)} if measures else {})}
+        body = {"keys": named, **({"measures": list(measures)} if measures else {}), **({} if at is None else {"at": _text(at)})}
         path = f"/views/{quote(view, safe='')}/lookup"
         got = _checked(self.http.post(path, params=_options(min_position=min_position, release=release), json=body)).json()
         return RowsPage(got["rows"], got["total"], got["provenance"], tuple(got["absent"]), tuple(got["hidden"]))
@@ -284,11 +328,37 @@ class Client:
 
 
 @contextmanager
-def client(address: str, token: str, *, verify: SSLContext | bool = True, timeout_s: float = _TIMEOUT_S) -> Iterator[Client]:
-    """A client that keeps its connections until the context ends; `verify` says whose certificates it trusts."""
+def client(
+    address: str,
+    token: str,
+    *,
+    verify: SSLContext | bool = True,
+    timeout_s: float = _TIMEOUT_S,
+    monotonic: bool = False,
+) -> Iterator[Client]:
+    """A client that keeps its connections until the context ends; `verify` says whose certificates it trusts.
+
+    With `monotonic` no thread gets rows older than those that it got before, whichever of several servers answers; a server that
+    is behind waits, and refuses (504, with `retry_after`) if that takes too long.
+    """
     headers = {"Authorization": f"Bearer {token}"}
     with httpx.Client(base_url=address, headers=headers, verify=verify, timeout=timeout_s) as http:
+        if monotonic:
+            thread = _AnswersOfThread()
+            http.event_hooks = {"request": [thread.send], "response": [thread.receive]}
         yield Client(http)
+
+
+class _AnswersOfThread(local):
+    """What a thread has seen of a server's answers, as the header of monotonic reads."""
+
+    header = "1"
+
+    def send(self, request: httpx.Request) -> None:
+        request.headers[_MONOTONIC] = self.header
+
+    def receive(self, response: httpx.Response) -> None:
+        self.header = response.headers.get(_MONOTONIC, self.header)
 
 
 def _checked(answer: httpx.Response) -> httpx.Response:

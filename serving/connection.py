@@ -162,7 +162,7 @@ class AtOneSnapshot:
         view = self.pinned.view(name)
 
         def files(selection: Selection, layer: Layer, limit: int | None) -> Outcome:
-            return self.store.from_files(self.pinned, view, selection, layer, limit)
+            return self.store.from_files(self.pinned.snapshot, view, selection, layer, limit)
 
         # What memory releases later stays with this snapshot.
         return self._views.setdefault(name, ViewAt(view, self.store.in_memory(self.pinned, view), files))
@@ -180,13 +180,13 @@ class PublishedView:
         return self._asked(lambda view: view)
 
     def get(self, keys: Mapping[str, object] | None = None, /, *, window: datetime | None = None, **named: object) -> Row | None:
-        """The one row of a key and of the window that starts at `window`; see ViewAt.get."""
+        """The one row of a key and of the window that starts at `window`, of a table with `at=` a time's; see ViewAt.get."""
         return self._asked(lambda view: view.get(keys, window=window, **named))
 
-    def lookup(self, keys: Iterable[Any]) -> Value | Absent:
+    def lookup(self, keys: Iterable[Any], *, at: datetime | None = None) -> Value | Absent:
         """The rows of many keys; see ViewAt.lookup."""
         asked = [*keys]
-        return self._asked(lambda view: view.lookup(asked))
+        return self._asked(lambda view: view.lookup(asked, at=at))
 
     def scan(
         self,

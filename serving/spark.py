@@ -25,15 +25,16 @@ from tandem.serving.connection import AtOneSnapshot
 from tandem.serving.read.merged_layers import refusal
 from tandem.serving.read.outcome import ReadFailed
 from tandem.serving.read.provenance import Layer
+from tandem.serving.read.selection import ALWAYS, Selection, select
 from tandem.serving.read.snapshot import Snapshot, batch_of
 from tandem.serving.read.tabular import DIGITS, narrowed
 from tandem.views.arrow.arrays import from_ipc
-from tandem.views.current_rows import RowsView, of_rows, of_states
+from tandem.views.composite.current_rows import RowsView, of_rows, of_states
+from tandem.views.composite.rollup import root
+from tandem.views.composite.together import parts, several
 from tandem.views.errors import TandemError
 from tandem.views.kernel import kernel
 from tandem.views.project import project
-from tandem.views.rollup import root
-from tandem.views.together import parts, several
 from tandem.views.view import View, answer_schema, shared_columns
 
 _BUCKET_ROWS: Final = 1 << 18
@@ -56,6 +57,7 @@ class _Work:
     buckets: int
     watermark: int | None
     kept_from: datetime | None
+    at: datetime | None
 
     def bound(self) -> View:
         """The view, as the release defines it."""
@@ -75,18 +77,33 @@ _States = tuple[bytes, ...]
 """States of realtime commits, as Arrow IPC."""
 
 
-def dataframe(session: SparkSession, at: AtOneSnapshot, view: str, *, layer: Layer = "merged") -> DataFrame:
+def dataframe(
+    session: SparkSession, snapshot: AtOneSnapshot, view: str, *, layer: Layer = "merged", at: datetime | None = None
+) -> DataFrame:
     """The answers of a view at one snapshot (`connect(...).snapshot()`), all keys and windows, in no order.
+
+    `at` gives the versions of a table that were valid then.
 
     Columns are those of answer_schema, with its `kind`, `unit` and `doc` as their metadata. Spark's decimals have 38
     digits: a total that needs more fails the job. Spark evaluates it when it is used, which works as long as the publication is
-    retained. Raises UnknownView, and ReadFailed if the view cannot be answered.
+    retained. Raises UnknownView, BadSelection for a time that the view has no versions of, and ReadFailed if the view cannot be
+    answered.
     """
-    return frame_of(session, at.store.tables, at.pinned.snapshot, at.pinned.view(view), layer=layer)
+    pinned = snapshot.pinned
+    return frame_of(session, snapshot.store.tables, pinned.snapshot, pinned.view(view), layer=layer, at=at)
 
 
-def frame_of(session: SparkSession, tables: Tables, snapshot: Snapshot, definition: View, *, layer: Layer) -> DataFrame:
-    """The answers at any snapshot whose release has this view. Raises ReadFailed if the view cannot be answered."""
+def frame_of(
+    session: SparkSession,
+    tables: Tables,
+    snapshot: Snapshot,
+    definition: View,
+    *,
+    layer: Layer,
+    at: datetime | None = None,
+) -> DataFrame:
+    """The answers at any snapshot whose release has this view. Raises BadSelection, and ReadFailed if it cannot be answered."""
+    valid = select(definition, {}, ALWAYS, at=at).at
     if (problem := refusal(snapshot, definition)) is not None:
         raise ReadFailed(problem)
     publication, tail = snapshot.publication, snapshot.tail(definition)
@@ -110,6 +127,7 @@ def frame_of(session: SparkSession, tables: Tables, snapshot: Snapshot, definiti
         max(context.defaultParallelism, rows // _BUCKET_ROWS + 1),
         snapshot.watermark(definition.source.name, at_the_cut=layer == "batch"),
         live.first_window,
+        valid,
     )
 
     def presented(sent: pa.Table) -> pa.Table:  # PySpark reads the types, which a functools.partial does not tell
@@ -130,8 +148,8 @@ def frame_of(session: SparkSession, tables: Tables, snapshot: Snapshot, definiti
 
 def _sent(work: _Work, item: _AnswerFile | _States) -> Iterator[tuple[int, bytes]]:
     """States on their way to their bucket."""
-    view = work.bound()
-    for states in _states_of_item(work, view, item):
+    view, valid = work.bound(), Selection(reach=None, at=work.at)
+    for states in map(valid.filter, _states_of_item(work, view, item)):
         yield from by_bucket(staying(kernel.roll(view, states), work.kept_from), shared_columns(of_states(view)), work.buckets)
 
 

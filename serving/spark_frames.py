@@ -40,7 +40,7 @@ from tandem.serving.read.snapshot_follower import live_at
 from tandem.serving.spark import frame_of, schema_of
 from tandem.views.errors import TandemError, listed
 from tandem.views.exactness import Exactness
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.source.source import POSITION_SCHEMA, Source, events_schema, rejects_schema
 
 _EVENT_PLACE: Final = ("_topic_id", "_partition", "_offset")
@@ -82,15 +82,16 @@ class Frames:
         """The names of the release's sources, each with an events table and a quarantine."""
         return tuple(self.reader.project().sources)
 
-    def view(self, name: str, *, layer: Layer | None = None) -> DataFrame:
+    def view(self, name: str, *, layer: Layer | None = None, at: datetime | None = None) -> DataFrame:
         """The answers of a view, all keys and windows, in no order; `layer` is by default "merged", of the past "batch".
 
-        Spark's decimals have 38 digits: a total that needs more fails the job. Raises UnknownView, BadSelection for a layer that
-        a past publication does not have, and ReadFailed if the view cannot be answered.
+        `at` gives the versions of a table that were valid then. Spark's decimals have 38 digits: a total that needs more fails
+        the job. Raises UnknownView, BadSelection for a layer that a past publication does not have or a time of a view that is
+        not a table, and ReadFailed if the view cannot be answered.
         """
         counted = self._counted(layer)
         definition = self.reader.view(name)
-        return frame_of(self.session, self.reader.tables, self.reader.snapshot(), definition, layer=counted)
+        return frame_of(self.session, self.reader.tables, self.reader.snapshot(), definition, layer=counted, at=at)
 
     def exactness(self, name: str, *, layer: Layer | None = None) -> Exactness:
         """How exact the values of `view(name, layer=layer)` are: the reasons of any row, and those of each column.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -22,6 +22,9 @@ from tandem.serving.read.touched_rows import TOUCHED, split
 from tandem.views.instant import EPOCH, MICROSECOND, microseconds
 from tandem.views.view import View, bind, state_schema
 from tandem.views.windows import Hopping
+
+AT: Final = "at"
+"""The option of a question about one row that names a time, unless the view has a key of this name."""
 
 Files = Callable[[Selection, Layer, int | None], Outcome]
 """A function that answers a selection of a layer from the view's tables, the first rows up to a limit."""
@@ -53,27 +56,31 @@ class ViewAt:
     def get(self, keys: Mapping[str, object] | None = None, /, *, window: datetime | None = None, **named: object) -> Row | None:
         """The one row of a key, with a value for each key of the view, and of the window that starts at `window`.
 
-        None is the certainty that nothing was counted. Views of all time take no window. Raises BadSelection for an invalid key
-        or window, ReadFailed and Unreadable if there is no answer.
+        None is the certainty that nothing was counted. Views of all time take no window. Of a table, `at=` gives the version
+        that was valid then; in a view with a key `at`, that is the key's value. Raises BadSelection for an invalid key, window
+        or time, ReadFailed and Unreadable if the view cannot be answered.
         """
+        at = None if AT in self.view.keys else named.pop(AT, None)
         key = key_of(self.view, self._types, named if keys is None else {**keys, **named})
         start = self._start(window)
-        found = self.memory.answers.row(key, start) if self.memory is not None else self._from_files(key, window)
+        memory = self.memory if at is None else None
+        found = memory.answers.row(key, start) if memory is not None else self._from_files(key, window, at)
         if found is None:
             self._refuse_no_window(window)
         return found
 
-    def lookup(self, keys: Iterable[Any]) -> Value | Absent:
+    def lookup(self, keys: Iterable[Any], *, at: datetime | None = None) -> Value | Absent:
         """The rows of all windows of many keys, in the order of any answer; keys without a row are left out.
 
-        Each key is a mapping with a value for every key of the view, or its bare value if the view has one key.
+        Each key is a mapping with a value for every key of the view, or its bare value if the view has one key. `at` gives the
+        versions of a table that were valid then.
         """
         asked = keys_of(self.view, self._types, keys)
-        if self.memory is not None:
+        if self.memory is not None and at is None:
             answers = self.memory.answers
             return _outcome(self.view, self.memory, answers.of_keys(asked) if asked else answers.labelled([]))
         among = Among(dict(zip(self.view.keys, self._types, strict=True)), frozenset(asked))
-        return given(self.files(replace(select(self.view, {}, ALWAYS), among=among), self.layer, None))
+        return given(self.files(replace(select(self.view, {}, ALWAYS, at=at), among=among), self.layer, None))
 
     def scan(
         self,
@@ -88,7 +95,7 @@ class ViewAt:
         """The rows with these values of some keys, None for NULL, and of windows that start in `between`, `[from, to)`.
 
         With `one` the range is one window; `at` gives the versions of a table that were valid then; a `limit` keeps the first
-        rows. Raises BadSelection for an invalid question, ReadFailed and Unreadable if there is no answer.
+        rows. Raises BadSelection for an invalid question, ReadFailed and Unreadable if the view cannot be answered.
         """
         return selected(self, select(self.view, keys or {}, between, one=one, at=at), layer=layer, limit=limit)
 
@@ -120,9 +127,9 @@ class ViewAt:
             select(self.view, {}, (window, None))
         return microseconds(window)
 
-    def _from_files(self, key: Key, window: datetime | None) -> Row | None:
+    def _from_files(self, key: Key, window: datetime | None, at: Any) -> Row | None:
         between = ALWAYS if window is None else (window, window + MICROSECOND)
-        chosen = select(self.view, dict(zip(self.view.keys, key, strict=True)), between)
+        chosen = select(self.view, dict(zip(self.view.keys, key, strict=True)), between, at=at)
         rows = given(self.files(chosen, self.layer, None)).rows()
         return rows[0] if rows else None
 

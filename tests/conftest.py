@@ -19,12 +19,12 @@ pytest_plugins = ["tests.stack"]
 # A shared machine may be slow at any moment, and the first call of a library loads it: no deadline for one example. The same
 # code gets the same examples, so what is red here is red everywhere; the search for new ones is "all"'s.
 settings.register_profile(
-    "tandem", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+    "tandem", deadline=None, derandomize=True, max_examples=24, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("all", settings.get_profile("tandem"), derandomize=False, print_blob=True, max_examples=100)
 # The first counterexample is enough where a test only has to be red (tests/mutants).
 _UNSHRUNK = (Phase.explicit, Phase.generate)
-settings.register_profile("first", settings.get_profile("tandem"), phases=_UNSHRUNK)
+settings.register_profile("first", settings.get_profile("tandem"), max_examples=60, phases=_UNSHRUNK)
 # Where the same examples are run under another Python as well (.ci/pythons).
 settings.register_profile("few", settings.get_profile("tandem"), max_examples=10)
 # TANDEM_HYPOTHESIS=all looks longer for a counterexample.

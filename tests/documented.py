@@ -1,9 +1,14 @@
 """A page of docs/ as what a reader does: files to write, commands to type, and what these show."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
+
+from tandem.cli.__main__ import main
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -37,6 +42,16 @@ class Command:
                 return part
             at = found + len(part)
         return None
+
+    def show(self, capsys: pytest.CaptureFixture[str], *further: str, code: int | None = 0) -> str:
+        """Type the command, with further arguments: it shows what the page shows, which this returns; None is any exit code."""
+        capsys.readouterr()
+        ended = main([*shlex.split(self.line)[1:], *further])
+        out, err = capsys.readouterr()
+        said = "\n".join(line.rstrip() for line in (out + err).splitlines()) + "\n"
+        assert code is None or ended == code, said
+        assert self.missing(said) is None, f"{self.line}: {self.missing(said)!r} is not in\n{said}"
+        return said
 
 
 def steps(page: str) -> Iterator[File | Command]:

@@ -28,7 +28,7 @@ class MosquittoServer:
         (self.folder / "mosquitto.conf").write_text(listed + (self.options or "allow_anonymous true\n"))
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen([self.program, "-c", str(self.folder / "mosquitto.conf")], stdout=log, stderr=log)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 300
         while socket.socket().connect_ex(("127.0.0.1", self.port)):
             assert self.process.poll() is None, (self.folder / "log").read_text()
             assert time.monotonic() < deadline

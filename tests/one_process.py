@@ -28,8 +28,8 @@ from tandem.infra.spark.header_texts import with_texts
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.location import Location
-from tandem.ledger.delta.one_writer import leases
-from tandem.ledger.delta.one_writer.leases import Owner
+from tandem.ledger.delta.one_writer import write_leases
+from tandem.ledger.delta.one_writer.write_leases import Owner
 from tandem.ledger.log.positions import Position
 from tandem.speed.source import record_frames
 from tandem.speed.source.query import Query
@@ -101,7 +101,7 @@ class Run(BatchRun):
         """Nobody else runs, and no thread renews a lease."""
         if not self.tables.local and name not in self._leases:
             owner = Owner(f"tandem {self.by}", "here", 1, self.now(), place=self.settings.state)
-            self._leases[name] = leases.take(self.tables, name, owner, patience=0, say=self.say, duration_s=3600)
+            self._leases[name] = write_leases.take(self.tables, name, owner, patience=0, say=self.say, duration_s=3600)
 
 
 def run(settings: Any, command: str, *, say: Callable[[str], None] = lambda _: None, tasks: int = 2) -> Run:

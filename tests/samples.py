@@ -1,5 +1,6 @@
 """An event type with a field of every kind, and events that look for trouble in each."""
 
+import os
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
@@ -99,8 +100,15 @@ def table(events: Sequence[dict[str, Any]], first: int = 0, *, source: Source = 
     return with_generation(pa.Table.from_pylist(placed(events, first), schema=events_schema(source)), GENERATIONS)
 
 
-LONGER: Final = settings().max_examples > settings.get_profile("tandem").max_examples
+LONGER: Final = os.environ.get("TANDEM_HYPOTHESIS") == "all"
 """Whether this run looks longer for counterexamples."""
+
+
+def cases(quick: int, *, bug: int, longer: int) -> int:
+    """How many random cases or schedules run: `bug` where tests/mutants looks for a planted bug, `longer` under `--all`."""
+    if os.environ.get("TANDEM_HYPOTHESIS") == "first":
+        return bug
+    return longer if LONGER else quick
 
 
 def share(percent: int, *, quick: int | None = None) -> settings:

@@ -85,11 +85,11 @@ def test_docstrings_name_errors_that_exist() -> None:
 
 @pytest.mark.parametrize("names", ["Gone", "Conflict or Gone", "Conflict,\nGone", "`Gone` if", "cuts.Gone", "nothing.Gone"])
 def test_a_wrong_name_is_found(names: str) -> None:
-    text = f'from tandem.ledger import cuts\ndef f():\n    """Does it. Raises {names}."""\n'
-    assert len(unknown("ledger/cuts.py", ast.parse(text), {"Conflict"})) == 1
+    text = f'from tandem.ledger import cut_decision\ndef f():\n    """Does it. Raises {names}."""\n'
+    assert len(unknown("ledger/cut_decision.py", ast.parse(text), {"Conflict"})) == 1
 
 
 @pytest.mark.parametrize("names", ["ValueError", "OSError or Conflict.", "BinaryIO", "hypothesis.errors.Unsatisfiable"])
 def test_a_right_name_passes(names: str) -> None:
     text = f'from typing import BinaryIO\ndef f():\n    """Does it. Raises {names}."""\n'
-    assert unknown("ledger/cuts.py", ast.parse(text), {"Conflict"}) == []
+    assert unknown("ledger/cut_decision.py", ast.parse(text), {"Conflict"}) == []

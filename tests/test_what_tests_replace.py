@@ -55,12 +55,12 @@ def test_no_test_makes_a_mock() -> None:
 
 def test_what_is_replaced_is_found() -> None:
     text = (
-        "import sys\nfrom tandem.ledger import cuts\n"
+        "import sys\nfrom tandem.ledger import cut_decision\n"
         "def test(monkeypatch):\n"
-        "    monkeypatch.setattr(cuts, 'reserve', 1)\n"
-        "    monkeypatch.setattr(cuts.Cut, 'of', 1)\n"
-        "    monkeypatch.setattr('tandem.ledger.cuts.bridge', 1)\n"
-        "    monkeypatch.setattr(cuts, '_PATIENCE_S', 1)\n"
+        "    monkeypatch.setattr(cut_decision, 'reserve', 1)\n"
+        "    monkeypatch.setattr(cut_decision.Cut, 'of', 1)\n"
+        "    monkeypatch.setattr('tandem.ledger.cut_decision.bridge', 1)\n"
+        "    monkeypatch.setattr(cut_decision, '_PATIENCE_S', 1)\n"
         "    monkeypatch.setattr(sys, 'stdin', 1)\n"
     )
     assert replaced(text) == ["reserve", "of", "bridge"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tandem.views.lookup import BoundLookup
+from tandem.views.lookup.lookup import BoundLookup, reading_events
 from tandem.views.measures.measure import Aggregate, State
 from tandem.views.sql.expressions import Expression
 from tandem.views.windows.placement import Placement
@@ -39,7 +39,7 @@ class BoundMeasure:
 class BoundView:
     """A view whose every expression is checked and typed; `earlier` are state columns of earlier definitions alone.
 
-    `lookups_of_filter` are the names of the look-ups that the filter reads.
+    `lookups_of_filter` are the names of the look-ups that the filter reads, and of those by which these find their rows.
     """
 
     keys: tuple[tuple[str, Expression], ...]
@@ -60,7 +60,7 @@ class BoundView:
     def expressions(self) -> tuple[Expression, ...]:
         """The expressions of keys, look-ups, window and measures, equal ones once."""
         used = [expression for _, expression in self.keys]
-        used += [key for lookup in self.lookups for key in lookup.keys]
+        used += [reading_events(key, self.lookups) for lookup in self.lookups for key in lookup.keys]
         used += self.window_inputs
         used += [expression for measure in self.measures for expression in measure.inputs]
         return tuple({expression.canonical: expression for expression in used}.values())

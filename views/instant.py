@@ -10,6 +10,8 @@ LAST: Final = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 """The first and last microsecond that a datetime, and every reader's calendar, can be: of the years 1 and 9999."""
 GREGORIAN: Final = (datetime(1582, 10, 15, tzinfo=UTC) - EPOCH) // MICROSECOND
 """The first microsecond of the Gregorian calendar. Before it Spark's Kafka source reads timestamps by the Julian calendar."""
+APPEND_TIME: Final = "_append_time"
+"""The column with the instant at which the log received an event; as a source's event time it is processing time."""
 
 
 def microseconds(time: datetime) -> int:

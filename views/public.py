@@ -4,8 +4,9 @@ A measure, a window or a decoder is a line of its own registry.
 """
 
 from tandem.views.alert import Alert as Alert
-from tandem.views.measures.registry import *
-from tandem.views.rollup import rollup as rollup
+from tandem.views.composite.rollup import rollup as rollup
+from tandem.views.composite.table import Table as Table
+from tandem.views.measures.measure_registry import *
 from tandem.views.sinks.registry import *
 from tandem.views.sinks.sink import Sink as Sink
 from tandem.views.source.event import Event as Event
@@ -21,7 +22,6 @@ from tandem.views.source.source import Source as Source
 from tandem.views.source.time_notation import Epoch as Epoch
 from tandem.views.source.time_notation import Format as Format
 from tandem.views.source.time_notation import Zone as Zone
-from tandem.views.table import Table as Table
 from tandem.views.topic_names import pattern as pattern
 from tandem.views.view import View as View
 from tandem.views.windows.registry import *

@@ -1,6 +1,6 @@
 """Which columns of the events a view needs: the others are not read from the files."""
 
-from tandem.views.dated import pieces
+from tandem.views.composite.dated import pieces
 from tandem.views.source.log_order import GENERATION
 from tandem.views.source.source import INDEX, METADATA_SCHEMA, POSITION_SCHEMA, events_schema
 from tandem.views.view import View, bind

@@ -1,6 +1,6 @@
 """For a project's own tests: a view's answer over events that the test writes down."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -8,24 +8,27 @@ from typing import Any, Final
 import pyarrow as pa
 
 from tandem.views.arrow.python_values import array
+from tandem.views.composite.table import looked_up
 from tandem.views.decode.idempotency import own_place
 from tandem.views.errors import DefinitionError
 from tandem.views.kernel.kernel import current, deduplicate, merge, partial, partial_of, prepare, present, versions
 from tandem.views.kernel.partial import Partial
 from tandem.views.kernel.rows import to_rows
 from tandem.views.source.event import Event, event_fields
-from tandem.views.source.event_maxima import maxima_of
 from tandem.views.source.fields.columns import column
 from tandem.views.source.fields.event_time import EVENT_TIME_COLUMN, instants, time_path
 from tandem.views.source.fields.rounded import ROUNDED, roundings_by_event, rounds
 from tandem.views.source.offset_ranges import EMPTY
 from tandem.views.source.source import IDEMPOTENCY_KEY, INDEX, Source, metadata_schema, position_schema
-from tandem.views.source.watermark import least, watermark
-from tandem.views.table import looked_up
-from tandem.views.united_source import UnitedSource, sources_of
+from tandem.views.source.united_source import UnitedSource, sources_of
+from tandem.views.source.watermark import least, maxima_of, watermark
 from tandem.views.view import View
 
 _APPENDED: Final = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def _as_it_is(states: Partial) -> Partial:
+    return states
 
 
 def answer(view: View, events: Iterable[Event]) -> list[dict[str, Any]]:
@@ -34,9 +37,19 @@ def answer(view: View, events: Iterable[Event]) -> list[dict[str, Any]]:
     Duplicates by the source's identity are dropped, as everywhere. The function takes events, so nothing is decoded. Of a view
     over several sources, and of a view that looks up in tables, each event is of the source with its type.
     """
+    return to_rows(view, answer_table(view, events))
+
+
+def answer_table(
+    view: View, events: Iterable[Event], *, batches: int = 1, stored: Callable[[Partial], Partial] = _as_it_is
+) -> pa.Table:
+    """The rows of `answer`, before they are written for people.
+
+    The events of each source are folded in several micro-batches, whose states go through `stored`.
+    """
     logs = {source: events_table(source, some) for source, some in _by_source(view, [*events]).items()}
     reached = [_watermark_of(source, logs[source]) for source in sources_of(view.source)]
-    return to_rows(view, present(view, _folded(view, logs), least(reached)))
+    return present(view, _folded(view, logs, batches, stored), least(reached))
 
 
 def rows_of(view: View, log: pa.Table, folded: Partial) -> list[dict[str, Any]]:
@@ -104,12 +117,16 @@ def events_table(source: Source, events: Sequence[Event]) -> pa.Table:
     return table
 
 
-def _folded(view: View, logs: Mapping[Source, pa.Table]) -> Partial:
-    prepared = {source: prepare(source, deduplicate(source, log).events) for source, log in logs.items()}
-    tables = {name: (table, prepared[table.source]) for name, table in looked_up(view).items()}
+def _folded(
+    view: View, logs: Mapping[Source, pa.Table], batches: int = 1, stored: Callable[[Partial], Partial] = _as_it_is
+) -> Partial:
+    counted = {source: deduplicate(source, log).events for source, log in logs.items()}
+    tables = {name: (table, prepare(table.source, counted[table.source])) for name, table in looked_up(view).items()}
     read = {name: versions(table, partial(table, of.events, EMPTY, of.failed).states) for name, (table, of) in tables.items()}
-    partials = [
-        partial_of(view, prepared[source].events, EMPTY, prepared[source].failed, source=source, versions=read)
-        for source in sources_of(view.source)
-    ]
+    partials = []
+    for source in sources_of(view.source):
+        size = -(-counted[source].num_rows // batches) or 1
+        for start in range(0, max(1, counted[source].num_rows), size):
+            some = prepare(source, counted[source].slice(start, size))
+            partials.append(stored(partial_of(view, some.events, EMPTY, some.failed, source=source, versions=read)))
     return merge(view, partials)

@@ -18,6 +18,7 @@ _EXAMPLES: Final = {
     "units": "{'revenue': 'EUR'}",
     "tolerances": "{'revenue': 0.05}",
     "lookup": "{'r': regions.now(code='region')}",
+    "expect": "{'share BETWEEN 0 AND 1': 'stop'}",
 }
 MAPPINGS: Final = (*_EXAMPLES,)
 """The parameters of View that are dicts."""

@@ -14,18 +14,18 @@ from tandem.views.bound_view import BoundMeasure, BoundView
 from tandem.views.column_names import check_columns, state_columns
 from tandem.views.definition_text import literal
 from tandem.views.errors import DefinitionError, listed
-from tandem.views.lookup import Lookup, check_place, expression_inputs, reading_events
+from tandem.views.lookup.lookup import Lookup, check_place, expression_inputs, lookups_behind, reading_events
 from tandem.views.measures.custom import CustomMeasure, told
 from tandem.views.measures.derived import Derived, bind_derived
 from tandem.views.measures.filtered import Filtered
 from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, PLACE, POSITION, Approximation, Measure
-from tandem.views.rows_source import RowsOfTable
 from tandem.views.source.event import TIMESTAMP, event_fields, is_label
 from tandem.views.source.log_order import GENERATION, place_sql
+from tandem.views.source.rows_source import RowsOfTable
 from tandem.views.source.source import Source
+from tandem.views.source.united_source import OneOrSeveral
 from tandem.views.sql.engine import quoted
 from tandem.views.sql.expressions import Expression, bind_expression
-from tandem.views.united_source import OneOrSeveral
 from tandem.views.value_forms import MAPPINGS, display_text, not_a_mapping, not_a_measure, not_a_text, not_a_window
 from tandem.views.windows import AllTime, Placement, Window
 from tandem.views.windows.placement import COMPLETE, WINDOW_STATE
@@ -57,6 +57,8 @@ class View:
       unless given here.
     * `tolerances`: by measure, how far the batch's answer may be from the served one, relative to the larger of both, before
       an audit reports a difference.
+    * `expect`: conditions that rows meet before they are published, each with what else happens: "stop" publishes nothing,
+      "warn" reports it (tandem.views.expectation).
     """
 
     source: OneOrSeveral = OneOrSeveral()  # noqa: RUF009  a descriptor, which keeps nothing
@@ -71,6 +73,7 @@ class View:
     tolerances: Mapping[str, float] = field(default_factory=dict)
     keep: timedelta | None = None
     lookup: Mapping[str, Lookup] = field(default_factory=dict)
+    expect: Mapping[str, str] = field(default_factory=dict)
 
     def __new__(cls, source: Any = None, *_: Any, **__: Any) -> Self:
         """The view; of another kind if its source is the rows of a table."""
@@ -116,7 +119,7 @@ class View:
         return BINDINGS.get(type(self.source), _binding)(self)
 
     def _parts(self) -> tuple[object, ...]:
-        mappings = (self.keys, self.measures, self.docs, self.units, self.tolerances, self.lookup)
+        mappings = (self.keys, self.measures, self.docs, self.units, self.tolerances, self.lookup, self.expect)
         return (
             self.source,
             self.window,
@@ -160,7 +163,7 @@ def _binding(view: View) -> BoundView:
         return bound
 
     where = None if view.where is None else condition("where", view.where)
-    in_filter = frozenset(view.lookup) & bind_expression(view.where or "TRUE", fields, event).fields
+    in_filter = lookups_behind(bind_expression(view.where or "TRUE", fields, event), lookups)
     keys = tuple((name, expression(f"key {name!r}", text)) for name, text in view.keys.items())
     looked_at = tuple(expression("window", text) for text in view.window.inputs)
     try:
@@ -193,6 +196,11 @@ def _binding(view: View) -> BoundView:
             raise DefinitionError(
                 f"{place}, {part}: draws events, and the rows that {view.source.prepare.__name__} makes of one event are not "
                 "drawn apart; take first_k(...) or a source without prepare"
+            )
+        if getattr(inner, "reads_values", False) and view.source.prepare is not None:
+            raise DefinitionError(
+                f"{place}, {part}: pairs read values, and the rows that {view.source.prepare.__name__} makes of one event are "
+                "one event of a pair; take a source without prepare"
             )
         if getattr(inner, "reads_other_rows", False) and view.source.prepare is not None:
             raise DefinitionError(

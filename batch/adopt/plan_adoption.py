@@ -29,7 +29,7 @@ from tandem.ledger.log.adoptions import TABLES, Adoptions
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.views.arrow.python_values import scalar
 from tandem.views.decode.decode_records import decode
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.kernel.deduplicate import deduplicate, identity_columns
 from tandem.views.source.source import Source
 

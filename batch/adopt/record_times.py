@@ -11,12 +11,12 @@ import msgspec
 import pyarrow as pa
 
 from tandem.batch.adopt.table import NotAdopted
-from tandem.views.instant import EPOCH, GREGORIAN, LAST, microseconds
+from tandem.views.instant import APPEND_TIME, EPOCH, GREGORIAN, LAST, microseconds
 from tandem.views.source.event import Field
 from tandem.views.source.fields.event_time import instant_of, time_path
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.fields.time_reader import is_time, time_reader
-from tandem.views.source.source import APPEND_TIME, RECORDS_SCHEMA, Source
+from tandem.views.source.source import RECORDS_SCHEMA, Source
 
 
 @dataclass(frozen=True)

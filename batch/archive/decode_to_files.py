@@ -23,11 +23,12 @@ from tandem.ledger.files.scan import scan
 from tandem.ledger.files.splits import Slice
 from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.views.decode.schema_ids import missing_schemas
+from tandem.views.instant import APPEND_TIME
 from tandem.views.kernel import kernel
 from tandem.views.project import project
 from tandem.views.source.formats.schema_registry import SchemaKey
 from tandem.views.source.log_order import NONE_REJECTED, RejectedEvents, event_rejects, further
-from tandem.views.source.source import APPEND_TIME, Source, events_schema, record_columns, rejects_schema
+from tandem.views.source.source import Source, events_schema, record_columns, rejects_schema
 
 
 @dataclass(frozen=True)

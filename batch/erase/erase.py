@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from tandem.batch.erase.delete_files import delete_files
+from tandem.batch.erase.delete_erased import delete_files
 from tandem.batch.erase.find_records import FoundRecords, NotForgotten, RecordSelection, find_records, rows_of
-from tandem.batch.erase.refold import refold, retire_releases
+from tandem.batch.erase.refold import looking_sources, refold, refuse_earlier_look_ups, retire_releases
 from tandem.batch.maintain.remove_rows import log_tables, remove_rows
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.vacuum import Freed
+from tandem.ledger.delta.delete_table_files import Freed
 from tandem.ledger.log.adoptions import Adoptions
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.erasures import Erasure, Erasures
@@ -27,6 +27,7 @@ from tandem.ledger.publish import publications
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release, Releases
 from tandem.ledger.publish.standing import Followed, StandingReleases
+from tandem.views.composite.table import reads_records_of
 from tandem.views.errors import listed
 from tandem.views.project import project
 from tandem.views.source.source import Source
@@ -89,7 +90,7 @@ def plan(settings: Settings, tables: Tables, standing: StandingReleases, source:
         chosen,
         records,
         {name: count for name, count in rows.items() if count},
-        tuple(name for name, view in definitions.views.items() if view.source.name == source),
+        tuple(name for name, view in definitions.views.items() if reads_records_of(view, source)),
         tuple(each.number for each in retained),
         tuple(state.release for state in states),
         tuple(others),
@@ -134,10 +135,14 @@ def _finish(
         published = refold(batch, live, erasure)
         erasure = erasures.advance(erasure, "refolded", publication=published.number, by=by, at=batch.now())
         batch.say(f"{name}: publication {published.number} is live, without the records")
-    live, _ = _live(tables, batch.standing, erasure.source)
+    live, release = _live(tables, batch.standing, erasure.source)
+    looking = looking_sources(project.load_files(release.files), erasure.source)
+    refuse_earlier_look_ups(tables, live, erasure, looking)
     stored(erasure.source)
     freed = delete_files(batch, live, erasure)
-    erasure = erasures.advance(erasure, "erased", publication=erasure.publication, by=by, at=batch.now())
+    # Publications before this one may have commits that looked up the records, and that are deleted now.
+    publication = live.number if looking else erasure.publication
+    erasure = erasures.advance(erasure, "erased", publication=publication, by=by, at=batch.now())
     batch.say(f"{name}: {freed.files} files deleted")
     return ErasureResult(erasure, planned, live, freed)
 

@@ -1,5 +1,6 @@
 """Fold all views of a source again without its erased records, and publish them in one publication."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from tandem.batch.erase.find_records import NotForgotten
@@ -8,15 +9,20 @@ from tandem.batch.recompute.build import NewVersion, build_all, candidate, commi
 from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.batch.recompute.wait_for_cut import with_cuts
 from tandem.batch.runtime.session import BatchRun
+from tandem.ledger.delta import delta_tables
+from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.erasures import Erasure
 from tandem.ledger.log.positions import LOG_START, ranges
 from tandem.ledger.publish import promotion, publications
 from tandem.ledger.publish.completeness import accepted_gaps
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.standing import Followed
+from tandem.ledger.realtime.commit_files import read_spans
+from tandem.ledger.realtime.commits import looks_up_records_of
+from tandem.views.composite.table import looked_up
+from tandem.views.counted import counted
 from tandem.views.project import project
 from tandem.views.project.project import Project
-from tandem.views.table import looked_up
 
 
 def retire_releases(batch: BatchRun, erasure: Erasure) -> list[int]:
@@ -41,7 +47,8 @@ def refold(batch: BatchRun, live: Publication, erasure: Erasure) -> Publication:
     gaps = accepted_gaps(batch.tables, live, definitions.sources, ())
     request = RecomputeRequest(mode="full")
     version = NewVersion(version_number(batch.now()), live, release, definitions, request, gaps)
-    steps = [step for step in plan.steps(definitions, live, request) if step.source in _sources_with(definitions, erasure.source)]
+    sources = {erasure.source, *looking_sources(definitions, erasure.source)}
+    steps = [step for step in plan.steps(definitions, live, request) if step.source in sources]
     built = build_all(batch, version, with_cuts(batch, release, steps))
     for step in (each for each in built if each.done.source == erasure.source):
         if above := erasure.ranges.without(ranges(LOG_START, step.done.cut)).length:
@@ -61,7 +68,20 @@ def refold(batch: BatchRun, live: Publication, erasure: Erasure) -> Publication:
     return published
 
 
-def _sources_with(definitions: Project, source: str) -> set[str]:
-    """The source, and those whose views look up in a table of it."""
+def looking_sources(definitions: Project, source: str) -> set[str]:
+    """The sources whose views look up in a table of a source."""
     views = definitions.views.values()
-    return {source, *(view.source.name for view in views for of in looked_up(view).values() if of.source.name == source)}
+    return {view.source.name for view in views for of in looked_up(view).values() if of.source.name == source}
+
+
+def refuse_earlier_look_ups(tables: Tables, live: Publication, erasure: Erasure, looking: Iterable[str]) -> None:
+    """Raise NotForgotten if commits above a cut have looked up the records: before the speed layer read the refolded versions."""
+    for source in sorted(looking):
+        handle = delta_tables.open_table(tables, tables.realtime(live.release, source))
+        spans = [] if handle is None else [*read_spans(handle, {}).values()]
+        cut = live.cut(source)
+        if number := sum(not span.end.at_or_below(cut) and looks_up_records_of(span, erasure) for span in spans):
+            raise NotForgotten(
+                f"{counted(number, 'micro-batch')} of {source} above cut {cut} looked up records of erasure {erasure.name}; run "
+                f"`tandem archive` and `tandem recompute`, then `tandem forget {erasure.source} --finish --yes`"
+            )

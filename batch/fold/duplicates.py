@@ -145,7 +145,7 @@ def find(
     buckets = max(parallelism, ceil(events / EVENTS_HELD))
     suspects = [*slices, *(one.events for one in matches)]
     decided = spark_jobs.each_then(
-        session, partial(_suspects, search, files, buckets), partial(judged, search), suspects, buckets
+        session, partial(suspects_of, search, files, buckets), partial(judged, search), suspects, buckets
     )
     return RepeatedHashes(
         files=tuple(file for one in decided for file in one.files),
@@ -154,6 +154,12 @@ def find(
         displaced=sum(one.displaced for one in decided),
         contested=sum(one.contested for one in decided),
     )
+
+
+def hashes_of_copies(session: SparkSession, search: Search, slices: Sequence[Slice], parallelism: int) -> list[Repeated]:
+    """The hashes that more than one event of the slices has. Raises TaskFailed, Unreadable."""
+    compared = _compared_hashes(session, search, slices, parallelism)
+    return [each for each in compared if isinstance(each, Repeated)]
 
 
 def _compared_hashes(
@@ -260,7 +266,7 @@ def _history_matches(search: Search, new: Sequence[str], part: Slice) -> _Histor
     return _HistoryMatches(_stored(search, events), Repeated(_stored(search, pa.table({"hash": common})), 2 * events.num_rows))
 
 
-def _suspects(search: Search, files: Sequence[str], buckets: int, part: Slice | str) -> Iterator[tuple[int, bytes]]:
+def suspects_of(search: Search, files: Sequence[str], buckets: int, part: Slice | str) -> Iterator[tuple[int, bytes]]:
     """The whole events of a slice, or of a scratch file, whose hash occurs more than once, by bucket."""
     often = read_hashes(search.scratch, files)
     for hashes, events in _events(search, part):

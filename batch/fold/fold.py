@@ -19,7 +19,6 @@ from pyspark.sql import SparkSession
 from tandem.batch.fold.accumulator import Accumulator
 from tandem.batch.fold.dropped_positions import read_dropped_positions
 from tandem.batch.fold.fold_job import (
-    VERSION,
     Beyond,
     Commits,
     FoldJob,
@@ -33,31 +32,29 @@ from tandem.batch.fold.fold_job import (
 )
 from tandem.batch.fold.lookup_files import load_versions
 from tandem.batch.fold.suspects import Decided, SetApart, Suspects, decide, to_all
+from tandem.batch.fold.write_states import write_states
 from tandem.batch.runtime import spark_jobs
-from tandem.batch.runtime.parquet_writer import TableFile
 from tandem.ledger.delta.location import opened
 from tandem.ledger.files.file_ranges import EVENTS
 from tandem.ledger.files.scan import scan
 from tandem.ledger.files.splits import Slice
+from tandem.ledger.hash_slots import by_slot, slot_columns
 from tandem.ledger.publish.batch_parts import starting_within, staying
-from tandem.ledger.stored_states import by_bucket, stored
-from tandem.views.arrow.arrays import from_ipc
+from tandem.ledger.stored_states import stored
+from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.fingerprint.additive import Apart, joined, with_measures
 from tandem.views.kernel import kernel
 from tandem.views.kernel.kernel import Partial
 from tandem.views.project import project
 from tandem.views.read_columns import columns
-from tandem.views.source.ahead import not_ahead, off_calendar
 from tandem.views.source.event import TIMESTAMP
-from tandem.views.source.event_maxima import maxima_of, newest_append
 from tandem.views.source.fields.rounded import roundings_schema, total_roundings
 from tandem.views.source.log_order import further
 from tandem.views.source.offset_ranges import EMPTY, Partition, Ranges
 from tandem.views.source.source import Source, events_schema, position_columns
-from tandem.views.source.watermark import Maxima, Newest, newest
+from tandem.views.source.watermark import Maxima, Newest, maxima_of, newest, newest_append, not_ahead, off_calendar
 from tandem.views.verify.compare import compare
-from tandem.views.view import View, shared_columns, state_schema
-from tandem.views.windows import WINDOW_COLUMNS
+from tandem.views.view import View
 
 # Large pieces: states of one key are merged within the fold, not after it.
 _SCAN_ROWS: Final = 1 << 20
@@ -234,11 +231,7 @@ def _merge_bucket(
             whole.add(sides["folded"])
             whole.add(accumulators[name, "beyond"].take())
             states = kernel.settle(view, _staying(job, name, whole).states)
-        file = TableFile(job.views[name], state_schema(view), WINDOW_COLUMNS, {VERSION: str(job.version)})
-        with file:
-            file.write(states)
-        if file.written is not None:
-            yield ViewFile(name, file.written)
+        yield from (ViewFile(name, file) for file in write_states(job.views[name], view, states, job.version))
 
 
 def _staying(job: FoldJob, view: str, accumulator: Accumulator) -> Partial:
@@ -260,9 +253,9 @@ def _count_suspects(
         for name, view in views.items():
             one = kernel.partial(view, prepared.events, EMPTY, prepared.failed, versions=versions)
             rejected[name].update(one.rejected)
-            for at, states in by_bucket(one.states, shared_columns(view), job.buckets):
+            for at, states in by_slot(one.states, slot_columns(view), job.buckets):
                 if at == bucket:
-                    folded[name].add(Partial(from_ipc(states)))
+                    folded[name].add(Partial(states))
     if bucket == _COUNTING:
         events = decided.events
         newest_times = maxima_of(source, events)
@@ -274,8 +267,8 @@ def _sent(job: FoldJob, view: View, one: Partial, ranges: Ranges, side: Side) ->
     """States by bucket: states that share keys or windows go to the same one."""
     if job.windows is not None:
         one = replace(one, states=starting_within(one.states, job.windows))
-    for bucket, states in by_bucket(one.states, shared_columns(view), job.buckets):
-        yield bucket, _FoldedStates(view.name, ranges, states, side)
+    for bucket, states in by_slot(one.states, slot_columns(view), job.buckets):
+        yield bucket, _FoldedStates(view.name, ranges, to_ipc(states), side)
 
 
 def _folded(job: FoldJob) -> tuple[Source, dict[str, View]]:

@@ -1,8 +1,8 @@
 """Maintain all tables except realtime ones, which the speed layer maintains: compact, expire, drop, vacuum.
 
-ledger/delta/vacuum.py has the rule of who may delete. A file is removed from its table first and deleted `keep.file_hours` later.
-A batch version is removed once no publication names it that is retained or was live within these hours. So readers can finish,
-a killed run leaves every table readable, and the next run continues.
+ledger/delta/delete_table_files.py has the rule of who may delete. A file first leaves its table, and is deleted `keep.file_hours`
+later. A batch version is removed once no publication names it that is retained or was live within these hours. So readers can
+finish, a killed run leaves every table readable, and the next run continues.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,7 +18,8 @@ from tandem.batch.runtime.table_locks import locked
 from tandem.infra.settings import Settings
 from tandem.ledger.delta import delta_tables, retries
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.vacuum import Freed, checkpoint, vacuum
+from tandem.ledger.delta.delete_table_files import Freed, checkpoint, vacuum
+from tandem.ledger.delta.one_writer import write_leases
 from tandem.ledger.files.file_ranges import EVENTS, RECORDS, PositionColumns
 from tandem.ledger.log.adoptions import Adoptions
 from tandem.ledger.log.archive_runs import ArchiveLedger
@@ -28,7 +29,7 @@ from tandem.ledger.publish.batch_parts import paths
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release, Releases
 from tandem.ledger.publish.standing import Followed, StandingReleases
-from tandem.views.source.source import APPEND_TIME
+from tandem.views.instant import APPEND_TIME
 
 _LOCKS: Final = ("views", "archive")
 """In the order in which a recompute takes them."""
@@ -164,8 +165,9 @@ def _views(tables: Tables, addresses: list[str], kept: list[Publication], settin
 def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iterator[Upkeep]:
     """Vacuum the journals and leases, which merge their files themselves and leave the old ones on the disk."""
     decoders = dict.fromkeys(pair for release in needed for pair in release.sources.items())
-    # A lease replaces its row every few seconds, and needs none of its log.
-    for name in tables.leases:
+    # A lease replaces its row every few seconds, and needs none of its log. That of the speed layer is held all the time.
+    taken = write_leases.names(tables)
+    for name in taken:
         handle = delta_tables.open_table(tables, tables.control("leases", name))
         if handle is not None:
             checkpoint(handle)
@@ -184,7 +186,7 @@ def _journals(tables: Tables, needed: list[Release], settings: Settings) -> Iter
         *dict.fromkeys((kind, source) for source, _ in decoders for kind in ("runs", "topics", "firsts", "checked")),
         *(("summaries", *pair) for pair in decoders),
         *((kind, name) for kind in ("alerts", "outboxes") for name in tables.names("control", kind)),
-        *(("leases", name) for name in tables.leases),
+        *(("leases", name) for name in taken),
     ]
     for address in (tables.control(*name) for name in names):
         yield Upkeep(tables.name(address), freed=_vacuum(tables, address, settings))

@@ -8,11 +8,13 @@ from tandem.batch.rebuild.inputs import SERVED, EarlierStates
 from tandem.batch.recompute.build import Built, NewVersion
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.counts import NOTHING, Counts, plus
+from tandem.ledger.log.erasures import Erasures
 from tandem.ledger.publish.audits import Audit, AuditFigures, Obstacle
 from tandem.ledger.publish.label_counts import counted_by_one, repaired
 from tandem.ledger.realtime.commit_files import spans_of
+from tandem.ledger.realtime.commits import looks_up_records_of
+from tandem.views.composite.table import looked_up
 from tandem.views.errors import TandemError
-from tandem.views.table import looked_up
 from tandem.views.verify.cause import cause
 from tandem.views.verify.compare import Example, MeasureDifference, tolerance
 from tandem.views.view import View
@@ -49,7 +51,8 @@ def audits(
 def audits_of(tables: Tables, version: NewVersion, one: Built, *, at: datetime) -> Iterator[Audit]:
     """The audits of what was built for a source of the live release; none of another release.
 
-    Versions of a table came late if they changed, or if a commit has looked up in fewer than the publication before had.
+    Versions of a table came late if they changed, or if a commit has looked up in fewer than the publication before had, or in
+    records that were erased since.
     """
     done, base, against = one.done, version.base, one.served
     if against is None:
@@ -72,9 +75,14 @@ def audits_of(tables: Tables, version: NewVersion, one: Built, *, at: datetime) 
 
 
 def _knew_less(tables: Tables, version: NewVersion, view: View) -> bool:
-    """Whether a commit that the view's states may be of has looked up in fewer versions than the publication before had."""
+    """Whether a commit that the view's states may be of has looked up in fewer versions than the publication before had, or in
+    records that were erased since.
+    """
     cuts = {of.source.name: version.base.cut(of.source.name) for of in looked_up(view).values()}
+    erasures = [erasure for erasure in Erasures(tables).every() if erasure.source in cuts]
     for span in spans_of(tables, version.release.number, view.source.name):
+        if any(looks_up_records_of(span, erasure) for erasure in erasures):
+            return True
         if any(name in span.looked_up and not cut.at_or_below(span.looked_up[name].least) for name, cut in cuts.items()):
             return True
     return False

@@ -37,13 +37,13 @@ from tandem.ledger.publish.rates import RunRates
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.realtime.commit_files import paths_by_span
 from tandem.ledger.realtime.tiling import chain
-from tandem.views.dated import DatedView
+from tandem.views.composite.dated import DatedView
+from tandem.views.composite.table import looked_up
 from tandem.views.fingerprint.additive import same_events
 from tandem.views.kernel.first_window import first_window
 from tandem.views.project.project import Project
 from tandem.views.source.watermark import Maxima
 from tandem.views.source.watermark import newest as united
-from tandem.views.table import looked_up
 from tandem.views.view import View, state_schema
 from tandem.views.windows import WINDOW_COLUMNS
 

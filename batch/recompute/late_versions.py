@@ -15,14 +15,14 @@ from tandem.ledger.delta.location import Location
 from tandem.ledger.files.file_ranges import EVENTS, log_table
 from tandem.ledger.publish.batch_parts import BatchPart, Windows, files_with_later
 from tandem.ledger.stored_states import stored
-from tandem.views.current_rows import VALID_FROM
+from tandem.views.composite.current_rows import VALID_FROM
+from tandem.views.composite.table import looked_up, lookup_kinds
 from tandem.views.instant import microseconds, time_of, utc_text
 from tandem.views.kernel import kernel
 from tandem.views.kernel.touched import Range
 from tandem.views.source.source import Source
 from tandem.views.sql import engine
 from tandem.views.sql.engine import quoted
-from tandem.views.table import looked_up, lookup_kinds
 from tandem.views.view import View, bind
 
 Changed = Mapping[str, tuple[View, pa.Table, pa.Table]]

@@ -9,13 +9,13 @@ from tandem.batch.rebuild.inputs import Gained, ViewTarget
 from tandem.ledger.log.positions import LOG_START, Position, distance
 from tandem.ledger.publish.batch_parts import BatchPart, Windows
 from tandem.ledger.publish.publications import Publication
+from tandem.views.composite.rollup import root
+from tandem.views.composite.table import kind_of, looked_up
 from tandem.views.errors import TandemError, listed
 from tandem.views.instant import MICROSECOND, utc_text
 from tandem.views.kernel.first_window import first_window
 from tandem.views.project.project import Project
-from tandem.views.rollup import root
 from tandem.views.source.watermark import Maxima
-from tandem.views.table import kind_of, looked_up
 from tandem.views.view import View, bind
 
 Mode = Literal["auto", "incremental", "full"]

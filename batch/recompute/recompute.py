@@ -9,7 +9,7 @@ ends the run before it publishes. Readers ignore the new batch version before on
 leaves only files and rows that no publication names; the next run starts over.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -18,6 +18,7 @@ from tandem.batch.archive.archive_lineage import table
 from tandem.batch.recompute import audit as auditing
 from tandem.batch.recompute import plan
 from tandem.batch.recompute.build import Built, NewVersion, StepResult, build_all, candidate, commit, version_number
+from tandem.batch.recompute.expectations import check, refuse_unmet
 from tandem.batch.recompute.plan import RecomputeRequest, RecomputeStep
 from tandem.batch.recompute.wait_for_cut import with_cuts
 from tandem.batch.runtime.session import BatchRun
@@ -69,7 +70,8 @@ def run(batch: BatchRun, working_tree: Callable[[], Project], request: Recompute
 
     The first run publishes the working tree. After a rollback nothing is done until publishing is resumed. Waits for another run
     that holds the lock. Raises TandemError; auditing.Unexplained if the served answers differ from the batch's without an
-    explanation, unless the request says to publish anyway.
+    explanation, and ExpectationUnmet if a condition that stops a publication is not met, unless the request says to publish
+    anyway.
     """
     tables = batch.tables
     adoption.live(tables, working_tree, by=batch.by, at=batch.now())
@@ -102,6 +104,10 @@ def _publish(batch: BatchRun, live: Publication, request: RecomputeRequest) -> R
         if not request.publish_anyway:
             auditing.refuse_unexplained(compared)
         commit(batch.tables, version, built)
+        compared += tuple(expected := _check_expectations(batch, version, built, live))
+        if not request.publish_anyway:
+            stays = f"publication {live.number} stays live; --publish-anyway publishes the rows as they are"
+            refuse_unmet(expected, stays)
 
         def following(parent: Publication | None) -> Publication:
             publications.refuse_stale(parent, live, extends=version.definitions.views)
@@ -116,6 +122,13 @@ def _publish(batch: BatchRun, live: Publication, request: RecomputeRequest) -> R
     return RecomputeResult(published, tuple(one.done for one in built), version.gaps, compared, not_rebuilt=not_rebuilt)
 
 
+def _check_expectations(batch: BatchRun, version: NewVersion, built: Sequence[Built], old: Publication) -> list[Audit]:
+    """Check what must hold for the views that were built."""
+    new = candidate(batch, version, built, version.base)
+    names = [view for each in built for view in each.kept]
+    return check(batch, (version.release, old), (version.release, new), names, version=version.number)
+
+
 def _update_standing(batch: BatchRun, state: Publication, request: RecomputeRequest) -> None:
     """Update the batch views of a standing release to a new cut. A release that fails is no longer kept up to date."""
     tables, name = batch.tables, f"release {state.release}, which is kept beside the live one"
@@ -128,6 +141,7 @@ def _update_standing(batch: BatchRun, state: Publication, request: RecomputeRequ
         steps = plan.steps(version.definitions, state, version.request)
         if built := build_all(batch, version, with_cuts(batch, version.release, steps)):
             commit(tables, version, built)
+            refuse_unmet(_check_expectations(batch, version, built, state), "the live release is as it was")
             batch.standing.record("built", candidate(batch, version, built, state), after=state)
     except (Conflict, Unwritable, NotPublishable) as error:
         batch.say(f"{name}, was not updated to the new cut this time: {error}")

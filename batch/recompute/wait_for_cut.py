@@ -8,15 +8,15 @@ from typing import Final
 from tandem.batch.recompute.plan import RecomputeStep
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra.logs.telling import bound
-from tandem.ledger import cuts
+from tandem.ledger import cut_decision
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.publish.standing import cut_of
 from tandem.ledger.realtime.commit_files import spans_of
 from tandem.ledger.realtime.tiling import chain
+from tandem.views.composite.table import looked_up
 from tandem.views.project import project
-from tandem.views.table import looked_up
 
 # A speed layer that is alive commits several times a second; one without a commit for this long counts as absent.
 _STILL_S: Final = 3.0
@@ -73,7 +73,7 @@ def take_cut(
         still = still + _EVERY_S if now == reached else 0.0
         reached = now
     at, by = batch.now(), batch.by
-    return cuts.take(batch.tables, release, source, archive_end=archive_end, patience=0, by=by, at=at, looked_up=tables)
+    return cut_decision.take(batch.tables, release, source, archive_end=archive_end, patience=0, by=by, at=at, looked_up=tables)
 
 
 def _reached(batch: BatchRun, release: int, source: str) -> Position | None:

@@ -15,15 +15,17 @@ from typing import Final
 
 from tandem.batch.archive.decode_runs import decode_archived
 from tandem.batch.recompute.build import NewVersion, build_all, candidate, commit, version_number
+from tandem.batch.recompute.expectations import ExpectationUnmet, check, refuse_unmet
 from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.batch.release.compare_releases import diffs
 from tandem.batch.release.release_plan import ReleasePlan, Status, Terms, UnreadView, plan_release
 from tandem.batch.runtime.session import BatchRun
-from tandem.ledger import cuts
+from tandem.ledger import cut_decision
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish import adoption, promotion
+from tandem.ledger.publish.audits import Audit
 from tandem.ledger.publish.diffs import ReleaseDiff, ReleaseDiffs
 from tandem.ledger.publish.publications import Publication
 from tandem.views.errors import TandemError
@@ -43,7 +45,7 @@ class CannotApply(TandemError, code="apply-impossible"):
 class Applied:
     """The ready release, the outcome of every view, and how its answers differ; None if there is nothing to apply.
 
-    `written` is the number of bytes of view data that this run wrote.
+    `written` is the number of bytes of view data that this run wrote, `expected` the results of the conditions that it checked.
     """
 
     live: Publication
@@ -52,6 +54,7 @@ class Applied:
     diff: ReleaseDiff | None = None
     lags: Mapping[str, int] = field(default_factory=dict, hash=False)
     written: int = 0
+    expected: tuple[Audit, ...] = ()
 
 
 def run(
@@ -86,14 +89,14 @@ def run(
         if (state := batch.standing.state_of(replaced)) is not None:
             reason = f"release {number} replaces it"
             batch.standing.record("retired", replace(state, by=batch.by, at=batch.now(), why=reason))
-    diff, written = ReleaseDiffs(tables).of_release(number), 0
+    diff, written, expected = ReleaseDiffs(tables).of_release(number), 0, list[Audit]()
     if not plan.ready:
-        state, written = _build(batch, plan, why)
+        state, written, expected = _build(batch, plan, why)
         diff = _compare(batch, plan, state)
     elif why and (ready := batch.standing.state_of(number)) is not None:
         batch.standing.record("built", replace(ready, kind="apply", why=why), after=ready)
     lags = _caught_up(batch, number, terms.max_lag, sleep)
-    return Applied(live, number, change.status, diff, lags, written)
+    return Applied(live, number, change.status, diff, lags, written, tuple(expected))
 
 
 def _stored(batch: BatchRun, live: Publication, wanted: Project, terms: Terms) -> ReleasePlan | None:
@@ -111,15 +114,17 @@ def _stored(batch: BatchRun, live: Publication, wanted: Project, terms: Terms) -
     return plan
 
 
-def _build(batch: BatchRun, plan: ReleasePlan, why: str) -> tuple[Publication, int]:
-    """Build the views that the live release does not have at its cut. Returns the release's state, and the written bytes.
+def _build(batch: BatchRun, plan: ReleasePlan, why: str) -> tuple[Publication, int, list[Audit]]:
+    """Build the views that the live release does not have at its cut, and check what must hold for all views.
+
+    Returns the release's state, the written bytes, and the results of conditions.
 
     If the run is killed, the next run starts over. Waits for the lock of archive runs if it decodes the archive. Raises
     TandemError if a step fails.
     """
     change, tables = plan.change, batch.tables
     for source, cut in plan.cuts.items():
-        cuts.begin(tables, change.after.number, source, cut, by=batch.by, at=batch.now())
+        cut_decision.begin(tables, change.after.number, source, cut, by=batch.by, at=batch.now())
     # From now on the speed layer follows the release from these cuts.
     batch.standing.record("applied", replace(plan.base, why=why))
     for undecoded in plan.undecoded:
@@ -136,8 +141,14 @@ def _build(batch: BatchRun, plan: ReleasePlan, why: str) -> tuple[Publication, i
     commit(tables, version, built)
     state = candidate(batch, version, built, base)
     gaps = tuple(dict.fromkeys((*state.gaps, *plan.shorter)))
+    expected = check(batch, (change.before, change.live), (change.after, state), change.new.every_view, version=version.number)
+    try:
+        refuse_unmet(expected, f"release {change.after.number} is not built; correct the definitions and apply again")
+    except ExpectationUnmet as error:
+        batch.standing.record("failed", replace(state, why=str(error)))
+        raise
     record = batch.standing.record("built", replace(state, kind="apply", gaps=gaps))
-    return record.state, sum(one.done.written for one in built)
+    return record.state, sum(one.done.written for one in built), expected
 
 
 def keep_unread(batch: BatchRun, base: Publication, views: Sequence[UnreadView]) -> Publication:

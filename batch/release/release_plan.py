@@ -26,10 +26,10 @@ from tandem.ledger.publish.diffs import ReleaseDiffs
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release, Releases
 from tandem.ledger.publish.standing import StandingReleases
-from tandem.views.dated import DatedView, before, pieces
+from tandem.views.composite.dated import DatedView, before, pieces
 from tandem.views.errors import DefinitionError, TandemError
 from tandem.views.fingerprint.definition_diff import DefinitionChanges, Fingerprints, compare, continued
-from tandem.views.fingerprint.fingerprint import fingerprint, source_meaning
+from tandem.views.fingerprint.hashed_parts import fingerprint, source_meaning
 from tandem.views.fingerprint.schema_evolution import refuse_breaks
 from tandem.views.instant import LAST, time_of
 from tandem.views.project import project

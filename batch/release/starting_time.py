@@ -13,7 +13,7 @@ from tandem.ledger.publish.releases import Releases
 from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime.tiling import chain
 from tandem.views.errors import DefinitionError, TandemError
-from tandem.views.fingerprint.from_time import from_time, views_to_change
+from tandem.views.fingerprint.from_time import from_time, refuse_several_sources, views_to_change
 from tandem.views.instant import nearest_time
 from tandem.views.project import project
 from tandem.views.project.earlier_files import EARLIER_FILE, earlier_files
@@ -47,6 +47,8 @@ def starting(releases: Releases, live: Publication, wanted: Project, start: Star
         published = project.load_files(before.files)
     except DefinitionError as error:
         raise TandemError(f"the definitions of release {before.number} cannot be used: {error}") from error
+    if start is not None:
+        refuse_several_sources(wanted, published)
     views = views_to_change(wanted, published) if start == NOW else [*wanted.views]
     sources = [] if start is None else dict.fromkeys(wanted.views[name].source.name for name in views)
     times = {name: _now(releases.tables, live, name) if isinstance(start, str) else start for name in sources if start}

@@ -1,7 +1,7 @@
 """Commit files that tasks wrote to a Delta table: one conditional commit, looked up after an error.
 
 On an object store the writer of a table claims it before its tasks write files, and each commit carries the writer's token
-(ledger/delta/one_writer/fence.py).
+(ledger/delta/one_writer/refuse_other_writers.py).
 """
 
 from collections.abc import Iterable
@@ -13,8 +13,8 @@ from tandem.batch.runtime.parquet_writer import Written
 from tandem.ledger.delta import delta_tables, retries
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Conflict, Unwritable, Vanished
-from tandem.ledger.delta.one_writer import fence
-from tandem.ledger.delta.one_writer.fence import HeldLease
+from tandem.ledger.delta.one_writer import refuse_other_writers
+from tandem.ledger.delta.one_writer.refuse_other_writers import HeldLease
 
 
 def make_table(
@@ -38,7 +38,7 @@ def add_files(
     `lease`, Vanished if a file is missing, Conflict if the handle is not newest, else Unwritable; then nothing was added.
     """
     # Before any look at what the table has: of a fenced process's transaction another one may have written other rows.
-    fence.refuse_unclaimed(handle, lease)
+    refuse_other_writers.refuse_unclaimed(handle, lease)
     if _has(handle, transaction):
         return
     written = list(files)
@@ -53,7 +53,7 @@ def add_files(
     except (Conflict, Unwritable):
         # A commit that landed can end in either: a client that repeats a put whose answer was lost finds its own commit.
         delta_tables.refresh(handle)
-        fence.refuse_unclaimed(handle, lease)
+        refuse_other_writers.refuse_unclaimed(handle, lease)
         if _has(handle, transaction) or (written and {file.path for file in written} <= delta_tables.files(handle).keys()):
             return
         raise
@@ -68,7 +68,9 @@ def _refuse_missing(handle: DeltaTable, written: Iterable[Written], lease: HeldL
     for file in written:
         head = files.head(file.path)
         if head is None or head.size != file.size:
-            fence.refuse_unclaimed(delta_tables.reopen(handle), lease)  # who deletes files has claimed the table before
+            refuse_other_writers.refuse_unclaimed(
+                delta_tables.reopen(handle), lease
+            )  # who deletes files has claimed the table before
             raise Vanished(
                 f"file {file.path} of table {handle.table_uri} was deleted or replaced before its commit; nothing was committed; "
                 "run the command again"

@@ -58,7 +58,8 @@ class TableFile:
     `bounded` names the columns whose smallest and largest values go to the table's log, so that readers can skip the file;
     `partition_values` are the table's partition columns, which the file itself lacks. `beside` are columns that the file has and
     the table's schema lacks; hardly any two rows have the same value in them. `in_log_order` says that rows are written in the
-    order of the log: from row to row the bounded offsets and times change little.
+    order of the log: from row to row the bounded offsets and times change little. `group_rows` is the most rows of a row group,
+    and `name` how the file's name begins.
     """
 
     place: Location
@@ -67,6 +68,8 @@ class TableFile:
     partition_values: Mapping[str, str] = field(default_factory=dict)
     beside: Sequence[pa.Field] = ()
     in_log_order: bool = False
+    group_rows: int = GROUP_ROWS
+    name: str = "part"
     written: Written | None = None
     _upload: Upload | None = None
     _writer: pq.ParquetWriter | None = None
@@ -84,7 +87,7 @@ class TableFile:
         for name in self.bounded:
             self._widen(name, rows[name])
         written = self._written_schema
-        self._writer.write_table(rows.select(written.names).cast(written), row_group_size=GROUP_ROWS)
+        self._writer.write_table(rows.select(written.names).cast(written), row_group_size=self.group_rows)
         self._rows += rows.num_rows
 
     @property
@@ -93,7 +96,7 @@ class TableFile:
 
     def _open(self) -> pq.ParquetWriter:
         folder = "".join(f"{name}={value}/" for name, value in self.partition_values.items())
-        self._path = f"{folder}part-{uuid4()}.parquet"
+        self._path = f"{folder}{self.name}-{uuid4()}.parquet"
         self._upload = self.place.storage().create(self._path)
         stream = self._upload.stream
         return pq.ParquetWriter(

@@ -11,11 +11,11 @@ from uuid import uuid4
 from tandem.infra import clock
 from tandem.infra.storage.local import Local
 from tandem.infra.storage.storage import Storage
-from tandem.ledger.delta import delta_tables, retries, vacuum
+from tandem.ledger.delta import delete_table_files, delta_tables, retries
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.delete_table_files import Freed
 from tandem.ledger.delta.location import Location
-from tandem.ledger.delta.one_writer.fence import Unclaimed
-from tandem.ledger.delta.vacuum import Freed
+from tandem.ledger.delta.one_writer.refuse_other_writers import Unclaimed
 from tandem.ledger.log.archive_runs import APP_ID
 
 FOLDER: Final = "scratch"
@@ -90,10 +90,10 @@ def empty(tables: Tables, address: str, files: int) -> bool:
         active = list(delta_tables.files(handle))
         at = clock.now()
         delta_tables.conditional_exchange(handle, active, [], at=at, lease=lease, transactions={APP_ID: 0})
-        vacuum.checkpoint(delta_tables.refresh(handle))
+        delete_table_files.checkpoint(delta_tables.refresh(handle))
     elif not files:
         return False
-    vacuum.vacuum(handle, hours=0, lease=tables.lease(address))
+    delete_table_files.vacuum(handle, hours=0, lease=tables.lease(address))
     return True
 
 

@@ -15,8 +15,8 @@ from tandem.infra.settings import Settings
 from tandem.infra.spark.jvm_lock import locker
 from tandem.infra.spark.session import get_or_create_session
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.one_writer.fence import LeaseLost
-from tandem.ledger.delta.one_writer.leases import Lease
+from tandem.ledger.delta.one_writer.refuse_other_writers import LeaseLost
+from tandem.ledger.delta.one_writer.write_leases import Lease
 from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases

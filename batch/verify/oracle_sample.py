@@ -15,7 +15,6 @@ from hashlib import md5
 from heapq import nsmallest
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -35,7 +34,8 @@ from tandem.ledger.publish.releases import Release
 from tandem.ledger.stored_states import stored
 from tandem.views import oracle
 from tandem.views.arrow import arrays
-from tandem.views.dated import DatedView
+from tandem.views.composite.dated import DatedView
+from tandem.views.composite.table import looked_up
 from tandem.views.kernel import kernel
 from tandem.views.kernel.kernel import Partial
 from tandem.views.kernel.look_up import with_rows
@@ -49,7 +49,6 @@ from tandem.views.source.value_types import normalised
 from tandem.views.sql import engine
 from tandem.views.sql.engine import quoted
 from tandem.views.sql.syntax import enclosed
-from tandem.views.table import looked_up
 from tandem.views.verify.compare import MeasureDifference, plus
 from tandem.views.view import View, answer_schema, bind, state_schema
 from tandem.views.windows import WINDOW_COLUMNS, Hopping
@@ -202,7 +201,7 @@ def draw(view: View, states: Iterable[pa.Table], keys: int, publication: int) ->
             f"SELECT * FROM ({different}) ORDER BY md5(concat_ws('/', {hashed})) LIMIT {keys}", {_ROWS: pa.concat_tables(known)}
         )
         chosen = drawn.cast(schema)
-    return chosen.set_column(len(names), _KEY, _numbers(chosen.num_rows))
+    return chosen.set_column(len(names), _KEY, arrays.row_numbers(chosen.num_rows))
 
 
 def _log(tables: Tables, live: Publication, release: Release, source: Source) -> _SampledLog:
@@ -386,8 +385,4 @@ def _matching(rows: pa.Table, keys: Mapping[str, str], drawn: pa.Table, *, where
 
 
 def _numbered(rows: pa.Table) -> pa.Table:
-    return rows.append_column(_ROW, _numbers(rows.num_rows))
-
-
-def _numbers(rows: int) -> pa.Array:
-    return arrays.from_numpy(np.arange(rows), pa.int64())
+    return rows.append_column(_ROW, arrays.row_numbers(rows.num_rows))

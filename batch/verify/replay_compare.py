@@ -23,8 +23,8 @@ from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.realtime.commit_files import paths_by_span
 from tandem.ledger.realtime.tiling import chain
+from tandem.views.composite.table import looked_up
 from tandem.views.source.source import Source
-from tandem.views.table import looked_up
 from tandem.views.view import View
 
 _BETWEEN: Final[Mapping[Pair, tuple[str, str]]] = {
@@ -87,12 +87,11 @@ def agreement(
             name,
             one.measure,
             between,
-            audit.figures(_archived(view), one, copies=copies, late=late),
+            audit.figures(_archived(view), one, copies=copies),
         )
         for pair, between in _BETWEEN.items()
         for name, view in views.items()
         # The published and the folded states choose the same one of several duplicates.
-        for late in [pair != SERVED and bool(looked_up(view))]
         for copies in [0 if pair == SERVED else counted_by_one(view, built.counts, beyond=beyond)]
         for one in built.differences[pair][name]
     ]

@@ -29,7 +29,7 @@ from tandem.ledger.delta import delta_tables
 from tandem.ledger.publish import adoption
 from tandem.ledger.publish.batch_parts import files_of
 from tandem.ledger.publish.publications import Publication
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.kernel import kernel
 from tandem.views.project import project
 from tandem.views.project.project import Project
@@ -37,7 +37,7 @@ from tandem.views.view import View
 
 Axis = Literal["events", "views", "keys"]
 
-_SOURCE: Final = "readings"
+SOURCE: Final = "readings"
 _ONE_IN: Final = 100
 """The share of events that are duplicates."""
 
@@ -58,14 +58,14 @@ class Reading(Event):
     value: int
 
 
-readings = Source(topic="readings", event=Reading, event_time="at", identity=("id",))
+readings = Source(topic="readings", event=Reading, event_time="at", identity={identity})
 SOURCES = (readings,)
 '''
 _VIEW: Final = """
 view{number} = View(
     source=readings,
     keys={{"sensor": "sensor"}},
-    window=tumbling(days=1),
+    window=tumbling({window}),
     measures={{"n": count(), "total": total("value + {number}"), "largest": maximum("value")}},
 )
 """
@@ -151,13 +151,13 @@ def measure(
             yield replace(_recomputed(batch, state / "project", size, scale.repeat, cores), axis=axis)
 
 
-def written(batch: BatchRun, folder: Path, size: Size) -> Project:
+def written(batch: BatchRun, folder: Path, size: Size, *, window: str = "days=1", identity: tuple[str, ...] = ("id",)) -> Project:
     """A project in a new folder, its first publication, and its history in the archive. Raises TandemError."""
     folder.mkdir(parents=True)
     (folder / "tandem.toml").touch()
-    views = "".join(_VIEW.format(number=number) for number in range(size.views))
+    views = "".join(_VIEW.format(number=number, window=window) for number in range(size.views))
     names = ", ".join(f"view{number}" for number in range(size.views))
-    (folder / "definitions.py").write_text(f"{_DEFINITIONS}{views}\nVIEWS = ({names},)\n", "utf-8")
+    (folder / "definitions.py").write_text(f"{_DEFINITIONS.format(identity=identity)}{views}\nVIEWS = ({names},)\n", "utf-8")
     defined = project.load(folder)
     adoption.live(batch.tables, lambda: defined, by="bench", at=batch.now())
     with silent_duckdb.connect() as engine:
@@ -166,7 +166,7 @@ def written(batch: BatchRun, folder: Path, size: Size) -> Project:
             numbers = {"keys": size.keys, "one_in": _ONE_IN, "first": low, "last": high}
             return engine.sql(_MADE, params=numbers).to_arrow_table().column("value")
 
-        archived_history.write(batch, defined.sources[_SOURCE], 0, size.events, values)
+        archived_history.write(batch, defined.sources[SOURCE], 0, size.events, values)
     return defined
 
 
@@ -181,7 +181,7 @@ def _recomputed(batch: BatchRun, folder: Path, size: Size, repeat: int, cores: i
     warm, counted = spans[1:], _counted(batch, done.publication, defined.views)
     duckdb_s = None
     if size.views == 1:
-        table = delta_tables.open_table(batch.tables, batch.tables.events(_SOURCE, decoder_fingerprint(defined.sources[_SOURCE])))
+        table = delta_tables.open_table(batch.tables, batch.tables.events(SOURCE, decoder_fingerprint(defined.sources[SOURCE])))
         assert table is not None, "a recompute has read it"
         duckdb_s, events = recomputed(table.file_uris(), folder / "answer.parquet", cores=cores, repeat=repeat)
         counted.add(events)

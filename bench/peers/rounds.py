@@ -15,7 +15,7 @@ from tandem.bench.peers.contestant import Contestant, Resources, Setting
 from tandem.bench.peers.contestants.archive import ARCHIVE
 from tandem.bench.peers.contestants.batch import BATCH, BatchContestant, Job
 from tandem.bench.peers.contestants.registry import SINKS, STREAMING
-from tandem.bench.peers.contestants.tandem_served import SERVED, TANDEM_HOT
+from tandem.bench.peers.contestants.tandem_served import SERVED, TANDEM_CHANGES, TANDEM_HOT
 from tandem.bench.peers.events import Answers, Shape, generate, truth, values
 from tandem.bench.peers.freshness import Fresh, FreshnessPlan, measure
 from tandem.bench.peers.provided import Provided
@@ -77,7 +77,7 @@ QUICK = replace(
     rounds=1,
     limit_s=240,
     plan=replace(FULL.plan, warm_up=50, warm_up_s=10, warm_up_limit_s=60),
-    served=(TANDEM_HOT,),
+    served=(TANDEM_HOT, TANDEM_CHANGES),
     repeat=3,
     minutes=10,
 )

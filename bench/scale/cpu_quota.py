@@ -6,6 +6,7 @@ Needs cgroups of version 1 with a `cpu` controller that this process may write, 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -22,11 +23,12 @@ class Quotas:
     controller: Path
     name: str
     groups: list[Path] = field(default_factory=list)
+    numbers: Iterator[int] = field(default_factory=count)
 
     def bound(self, roots: Sequence[int], share: float) -> None:
         """Give each of these trees this share of one core, until `release`. Raises OSError where that is not allowed."""
         for root in roots:
-            group = self.controller / f"{self.name}-{len(self.groups)}"
+            group = self.controller / f"{self.name}-{next(self.numbers)}"
             group.mkdir()
             self.groups.append(group)
             (group / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
@@ -37,14 +39,14 @@ class Quotas:
                     (group / "cgroup.procs").write_text(str(process.pid))
 
     def release(self) -> None:
-        """Bound no process any more."""
+        """Bound no process any more. A group of processes that are just ending stays until the next call."""
         for group in self.groups:
             with suppress(OSError):
                 for pid in (group / "cgroup.procs").read_text().split():
                     with suppress(ProcessLookupError):
                         (self.controller / "cgroup.procs").write_text(pid)
                 group.rmdir()
-        self.groups.clear()
+        self.groups = [group for group in self.groups if group.exists()]
 
 
 @contextmanager

@@ -1,22 +1,22 @@
-"""Recompute and catching up on a cluster: how much faster two executors of one core each are than one, and what limits them.
+"""Archive, recompute and catching up on a cluster: how much faster two, three and four executors are than one.
 
 Each run reads one topic or its archive, whose events are known, and its answers are compared with them.
 """
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import product
 from pathlib import Path
-from statistics import median
-from typing import Final, Literal, get_args
+from typing import Final, get_args
 
-from tandem.bench.commands import cores, running, until_ended
+from tandem.bench.commands import running, until_ended
 from tandem.bench.peers.events import DECLARED, Answers, Shape, differing, generate, truth, values
 from tandem.bench.peers.outputs import answers
 from tandem.bench.scale.ground import Ground, TriggerWatch, counted, folds, micro_batches, since, wait_for
+from tandem.bench.scale.runs import Case, ExecutorsRun, What
 from tandem.infra import kafka
 from tandem.infra.settings import KafkaSettings, Settings
 from tandem.ledger.delta.addresses import Tables
@@ -25,17 +25,15 @@ from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
 from tandem.views.errors import TandemError
 
-What = Literal["recompute", "catch-up"]
-EXECUTORS: Final = (1, 2)
+EXECUTORS: Final = (1, 2, 3, 4)
 SOURCE: Final = "requests"
 CHECKED: Final = "pages"
 OTHERS: Final = ("users", "hours", "slow")
 """Views of which only the number of events is compared."""
 _PAGES: Final = 1_000
 _BASE: Final = datetime(2026, 11, 1, 8, tzinfo=UTC)
-_BUSY: Final = 0.85
-_FOLDING: Final = f"{SOURCE}: full, from"
-"""What `recompute` says when it begins to fold."""
+_BEGINS: Final = {"archive": f"{SOURCE}: copying", "recompute": f"{SOURCE}: full, from"}
+"""What these commands say when Spark has started and their work begins."""
 
 _DEFINITIONS: Final = """\
 from datetime import datetime, timedelta
@@ -78,49 +76,8 @@ class ExecutorsPlan:
     limit_s: float
 
 
-FULL: Final = ExecutorsPlan(events=2_000_000, batch=200_000, partitions=(4, 8), rounds=1, limit_s=900)
-QUICK: Final = ExecutorsPlan(events=400_000, batch=100_000, partitions=(4, 8), rounds=1, limit_s=400)
-
-
-@dataclass(frozen=True)
-class Case:
-    """What one run is: its number of executors, each with a share of a core, and the number of partitions of its topic."""
-
-    what: What
-    partitions: int
-    executors: int
-    share: float
-    round: int
-
-
-@dataclass(frozen=True)
-class ExecutorsRun:
-    """One run: `events` in `seconds`. `differ` answers are wrong.
-
-    `seconds` are of the fold of a recompute, or from the first micro-batch's commit of a catch-up to the last one's. `whole_s` is
-    the command's time with the start of Spark. In that time `cpu` are the CPU seconds of each part, and `machine` is how many
-    cores all programs of the machine kept busy. `requests` are those to the store: of a recompute, or of each micro-batch of a
-    catch-up.
-    """
-
-    case: Case
-    events: int
-    seconds: float
-    whole_s: float
-    cpu: Mapping[str, float] = field(hash=False)
-    machine: float
-    requests: Mapping[str, float] = field(hash=False)
-    differ: int
-
-    @property
-    def per_second(self) -> float:
-        """Events a second."""
-        return self.events / self.seconds
-
-    @property
-    def busy(self) -> float:
-        """How many cores the platform's processes kept busy, on average over the command."""
-        return sum(self.cpu.values()) / self.whole_s
+FULL: Final = ExecutorsPlan(events=2_000_000, batch=200_000, partitions=(8,), rounds=1, limit_s=900)
+QUICK: Final = ExecutorsPlan(events=400_000, batch=100_000, partitions=(8,), rounds=1, limit_s=400)
 
 
 @dataclass(frozen=True)
@@ -140,7 +97,7 @@ class FilledTopic:
 
 
 def cases(plan: ExecutorsPlan, partitions: int, shares: Sequence[float]) -> Iterator[Case]:
-    """All runs on one topic, those with one and with two executors in turn."""
+    """All runs on one topic, with more and more executors, by turns with fewer and fewer."""
     for number, share in product(range(plan.rounds), shares):
         for executors in EXECUTORS if number % 2 == 0 else EXECUTORS[::-1]:
             for what in get_args(What):
@@ -159,7 +116,7 @@ def measure(ground: Ground, plan: ExecutorsPlan, say: Callable[[str], None], mor
             if not more():
                 return
             try:
-                found = (recompute if case.what == "recompute" else catch_up)(ground, plan, topic, case)
+                found = (catch_up if case.what == "catch-up" else batch)(ground, plan, topic, case)
             finally:
                 ground.release()
             say(line(found))
@@ -184,23 +141,31 @@ def _archive(ground: Ground, plan: ExecutorsPlan, topic: FilledTopic) -> None:
         until_ended(process, plan.limit_s, state)
 
 
-def recompute(ground: Ground, plan: ExecutorsPlan, topic: FilledTopic, case: Case) -> ExecutorsRun:
-    """A full recompute of the archived topic. The start of Spark is not part of the seconds."""
-    state, extra = _state(ground, topic.name), ground.variables(topic.name, case.executors)
+def batch(ground: Ground, plan: ExecutorsPlan, topic: FilledTopic, case: Case) -> ExecutorsRun:
+    """An archive of the topic, or a full recompute of its archive. The start of Spark is not part of the seconds."""
+    name = topic.name if case.what == "recompute" else f"{topic.name}-{case.round}-{case.share}-{case.executors}-archive"
+    words = ("recompute", "--mode", "full") if case.what == "recompute" else ("archive",)
+    state, extra = _state(ground, name), ground.variables(name, case.executors)
     began, before = time.monotonic(), ground.requests()
     with (
-        running(ground.place, state, topic.definitions, "recompute", "--mode", "full", extra=extra) as process,
+        running(ground.place, state, topic.definitions, *words, extra=extra) as process,
         TriggerWatch(ground.roots(process.pid)) as watch,
     ):
-        if case.share < 1:
-            said = state / "recompute.err"
-            wait_for(process, lambda: _FOLDING in said.read_text("utf-8", "replace"), "the fold", state, plan.limit_s)
-            ground.bound(process.pid, case.share)
+        said, begins = state / f"{case.what}.err", _BEGINS[case.what]
+        wait_for(process, lambda: begins in said.read_text("utf-8", "replace"), begins, state, plan.limit_s)
+        ground.bound(process.pid, case.share)
+        watch.restart()
+        working = time.monotonic()
         until_ended(process, plan.limit_s, state)
-        whole, sent, busy = time.monotonic() - began, since(before, ground.requests()), watch.machine
-    (done,) = json.loads((state / "recompute.out").read_text())["done"]
-    differ = wrong(ground.tables(topic.name, state), topic)
-    return ExecutorsRun(case, done["events"], done["seconds"], whole, watch.cpu, busy, sent, differ)
+        seconds, whole = time.monotonic() - working, time.monotonic() - began
+        sent, busy = since(before, ground.requests()), watch.machine
+    done = json.loads((state / f"{case.what}.out").read_text())
+    if case.what == "archive":
+        events = done["sources"][SOURCE]["events"]
+        return ExecutorsRun(case, events, seconds, whole, watch.cpu, busy, sent, abs(events - topic.events))
+    (fold,) = done["done"]
+    differ = wrong(ground.tables(name, state), topic)
+    return ExecutorsRun(case, fold["events"], fold["seconds"], whole, watch.cpu, busy, sent, differ)
 
 
 def catch_up(ground: Ground, plan: ExecutorsPlan, topic: FilledTopic, case: Case) -> ExecutorsRun:
@@ -217,6 +182,7 @@ def catch_up(ground: Ground, plan: ExecutorsPlan, topic: FilledTopic, case: Case
         commits, limit_s = Follower(tables, 1, SOURCE), plan.limit_s
         wait_for(process, lambda: micro_batches(state) > 0, "the first micro-batch", state, limit_s)
         ground.bound(process.pid, case.share)
+        watch.restart()
         first, before = micro_batches(state), ground.requests()
         # Until here the benchmark sends the store no request.
         wait_for(process, lambda: micro_batches(state) >= topic.events // plan.batch - 1, "most micro-batches", state, limit_s)
@@ -260,43 +226,3 @@ def line(run: ExecutorsRun) -> str:
         f"({run.events:,} in {run.seconds:.1f} s; the command {run.whole_s:.0f} s, CPU seconds of {used}; "
         f"requests{each} {sent}); {right}"
     )
-
-
-@dataclass(frozen=True)
-class Gain:
-    """How many times as fast two executors are as one, over the medians of the rounds.
-
-    With one executor a run takes fixed + work, with two fixed + work / 2 seconds: `fixed_s` is what the second executor does not
-    shorten, of `two_s`. With two, `busy` of all `cores` were busy, `own` of them with Tandem, store and broker.
-    """
-
-    what: What
-    partitions: int
-    share: float
-    times: float
-    fixed_s: float
-    two_s: float
-    own: float
-    busy: float
-    cores: int
-
-    @property
-    def limit(self) -> str:
-        """What keeps it from two."""
-        busy = f"{self.busy:.1f} of {self.cores} cores were busy, {self.own:.1f} of them with this"
-        if self.share == 1 and self.busy >= _BUSY * self.cores:
-            return f"the machine; {busy}"
-        part = self.fixed_s / self.two_s
-        return f"what does not run in tasks side by side, {self.fixed_s:.1f} of {self.two_s:.1f} s ({part:.0%}); {busy}"
-
-
-def gains(runs: Sequence[ExecutorsRun]) -> Iterator[Gain]:
-    """Of every kind of run that was done with one and with two executors."""
-    for what, partitions, share in dict.fromkeys((run.case.what, run.case.partitions, run.case.share) for run in runs):
-        own = [run for run in runs if (run.case.what, run.case.partitions, run.case.share) == (what, partitions, share)]
-        one, two = ([run for run in own if run.case.executors == number] for number in EXECUTORS)
-        if one and two:
-            slow, fast = (median(run.seconds / run.events for run in some) * two[0].events for some in (one, two))
-            fixed = min(max(0.0, 2 * fast - slow), fast)
-            own_cores, busy = median(run.busy for run in two), median(run.machine for run in two)
-            yield Gain(what, partitions, share, slow / fast, fixed, fast, own_cores, busy, cores())

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 Part = Literal["driver", "executors", "store", "broker"]
 PARTS: Final[tuple[Part, ...]] = ("driver", "executors", "store", "broker")
 _EVERY_S: Final = 0.5
-_HOSTS: Final = 3
-"""Two executors and the driver."""
+_HOSTS: Final = 5
+"""Four executors and the driver."""
 _PACKAGES: Final = ("pyspark", "deltalake", "duckdb", "pyarrow")
 
 
@@ -44,6 +44,7 @@ class Ground:
         place: the folder, the broker, and the heap of drivers.
         environ: the variables with which a command runs on the cluster and finds the bucket.
         workers: the process ids of the cluster's workers.
+        executors: the process ids of the executors that they run now.
         beside: the process ids of the store and of the broker.
         quotas: bounds of CPU; None where this machine sets none.
         requests: how many requests of each kind the store has had.
@@ -52,6 +53,7 @@ class Ground:
     place: BenchProject
     environ: Mapping[str, str]
     workers: Sequence[int]
+    executors: Callable[[], Sequence[int]]
     beside: Mapping[Part, int]
     quotas: Quotas | None
     requests: Callable[[], Mapping[str, int]]
@@ -86,7 +88,7 @@ class Ground:
         Store and broker keep what is left: elsewhere they are services of many hosts.
         """
         if self.quotas is not None and share < 1:
-            self.quotas.bound([driver, *self.workers], share)
+            self.quotas.bound([driver, *self.executors()], share)
 
     def release(self) -> None:
         """Bound no process any more."""
@@ -94,8 +96,8 @@ class Ground:
             self.quotas.release()
 
     def shares(self) -> tuple[float, ...]:
-        """The shares of a core to measure: all of it; on few cores also a share that leaves half of the machine to the others."""
-        return (1.0,) if self.quotas is None or cores() >= 2 * _HOSTS else (1.0, round(cores() / (2 * _HOSTS), 2))
+        """The shares of a core to measure: all of it; on few cores a share that leaves half of the machine to the others."""
+        return (1.0,) if self.quotas is None or cores() >= 2 * _HOSTS else (round(cores() / (2 * _HOSTS), 2),)
 
 
 @dataclass

@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from tandem.bench.commands import cores
 from tandem.bench.scale import executors, micro_batch_keys
-from tandem.bench.scale.executors import ExecutorsRun, gains
+from tandem.bench.scale.gains import gains, lines_of
 from tandem.bench.scale.micro_batch_keys import HeldKeys, bytes_per_key
+from tandem.bench.scale.runs import ExecutorsRun
 
 Found = HeldKeys | ExecutorsRun
 
@@ -26,7 +28,7 @@ def document(found: Sequence[Found], machine: Mapping[str, object], *, complete:
         "micro_batch_keys": [vars(one) for one in keys],
         "bytes_per_key": bytes_per_key(keys),
         "executors": [asdict(run) for run in runs],
-        "gains": [vars(gain) | {"limit": gain.limit} for gain in gains(runs)],
+        "gains": [asdict(gain) | {"bend": gain.bend, "limit": gain.limit} for gain in gains(runs, cores())],
     }
 
 
@@ -40,11 +42,8 @@ def shown(found: Sequence[Found], machine: Mapping[str, object], *, complete: bo
     if (each := bytes_per_key(keys)) is not None:
         yield f"the driver's processes grow by {each:,.0f} bytes with each key of a micro-batch"
     yield from map(executors.line, runs)
-    for gain in gains(runs):
-        yield (
-            f"{gain.what}, {gain.partitions} partitions, executors of {gain.share:g} core: two are {gain.times:.2f} times as "
-            f"fast as one (aim 1.8); limit: {gain.limit}"
-        )
+    for gain in gains(runs, cores()):
+        yield from lines_of(gain)
 
 
 def _parts(found: Sequence[Found]) -> tuple[list[ExecutorsRun], list[HeldKeys]]:

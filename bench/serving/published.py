@@ -1,7 +1,7 @@
 """A project of a view with N keys and a small one: published as a recompute leaves it, in files that no Spark wrote."""
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,10 +10,15 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable, write_deltalake
 
+from tandem.batch.fold.fold_job import VERSION
+from tandem.batch.fold.write_states import write_states
+from tandem.batch.runtime import delta_commits
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.location import Location
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish import adoption
 from tandem.ledger.publish.batch_parts import BatchPart, BatchView
@@ -27,6 +32,7 @@ from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.kernel.kernel import merge_states
 from tandem.views.project import project
 from tandem.views.view import View, state_schema
+from tandem.views.windows import WINDOW_COLUMNS
 
 Numbers = npt.NDArray[np.int64]
 
@@ -37,8 +43,6 @@ MINUTES: Final = 2_000
 """Windows of the small view."""
 AT: Final = datetime(2026, 11, 1, tzinfo=UTC)
 _MINUTE_US: Final = 60_000_000
-_FILE: Final = 1_000_000
-_PIECE: Final = 100_000
 _CUT: Final = Position.of({("T", 0): 1})
 
 
@@ -47,13 +51,19 @@ def page(number: int) -> str:
     return f"/shop/item/{number:08}"
 
 
+def pages(numbers: Numbers) -> pa.Array:
+    """The keys of these numbers."""
+    texts = pc.utf8_lpad(arrays.from_numpy(numbers.astype(np.int64), pa.int64()).cast(pa.string()), 8, "0")
+    return pc.binary_join_element_wise("/shop/item/", texts, "")
+
+
 def states(view: View, numbers: Numbers, times: Numbers | None = None) -> pa.Table:
     """What requests of these pages, each different, fold into: one of each, or this many; number n's is of n % 1000 bytes."""
     schema = state_schema(view)
     largest, hits = numbers % 1000, np.ones(len(numbers), np.int64) if times is None else times
     values = {"hits": hits, "mean__count": hits, "largest": largest, "bytes": hits * largest, "mean__sum": hits * largest}
     columns = {name: arrays.from_numpy(one.astype(np.int64), pa.int64()) for name, one in values.items()}
-    columns["page"] = pa.array([page(number) for number in numbers.tolist()])
+    columns["page"] = pages(numbers)
     columns |= {name: pa.nulls(len(numbers), schema.field(name).type) for name in ("window_start", "window_end")}
     return pa.Table.from_arrays([columns[field.name].cast(field.type) for field in schema], schema=schema)
 
@@ -70,8 +80,8 @@ def by_minute(view: View, numbers: Numbers, times: Numbers | None = None) -> pa.
 
 
 def publish(folder: Path, keys: int) -> Tables:
-    """Write the project and its tables into a folder: the batch view of N keys, in no order, the small one of the same requests,
-    and a realtime table.
+    """Write the project and its tables into a folder: the batch view of N keys, in files as the fold writes them, the small one
+    of the same requests, and a realtime table.
     """
     folder.mkdir(parents=True)
     (folder / "tandem.toml").touch()
@@ -80,12 +90,11 @@ def publish(folder: Path, keys: int) -> Tables:
     live = adoption.live(tables, lambda: definitions, by="bench", at=AT)
     handle = commit_files.open_or_create(tables, live.release, SOURCE)
     delta_tables.conditional_append(handle, commit_files.to_rows(Commit(LOG_START, _CUT, 1, "bridge", at=AT, by="bench")))
-    fingerprint, view = live.views[VIEW].fingerprint, definitions.views[VIEW]
+    address, view = tables.view(VIEW, live.views[VIEW].fingerprint), definitions.views[VIEW]
+    schema = state_schema(view).append(pa.field(VERSION, pa.int64()))
+    handle_of_pages = delta_commits.make_table(tables, address, schema, partition_by=VERSION, bounded=WINDOW_COLUMNS)
     order = np.random.default_rng(7).permutation(keys)
-    for start in range(0, keys, _FILE):
-        reader = pa.RecordBatchReader.from_batches(_written(view, order[:0]).schema, _batches(view, order[start : start + _FILE]))
-        write_deltalake(tables.view(VIEW, fingerprint), reader, mode="append", partition_by=["batch_version"])
-
+    delta_commits.add_files(handle_of_pages, write_states(Location.of(tables, address), view, states(view, order), 1))
     small = by_minute(definitions.views[SMALL], np.arange(keys))
     write_version(tables, SMALL, live.views[SMALL].fingerprint, 1, small)
     publish_version(tables, 1, {VIEW: keys, SMALL: small.num_rows}, _CUT)
@@ -152,13 +161,3 @@ class PublishedTail:
 
 
 _FOLDS: Final[dict[str, Callable[[View, Numbers], pa.Table]]] = {VIEW: states, SMALL: by_minute}
-
-
-def _batches(view: View, numbers: Numbers) -> Iterator[pa.RecordBatch]:
-    for start in range(0, len(numbers), _PIECE):
-        yield from _written(view, numbers[start : start + _PIECE]).to_batches()
-
-
-def _written(view: View, numbers: Numbers) -> pa.Table:
-    version = arrays.from_numpy(np.ones(len(numbers), np.int64), pa.int64())
-    return states(view, numbers).append_column("batch_version", version)

@@ -41,10 +41,11 @@ class BenchClient:
     address: str
     secret: str = field(repr=False)
     retry: bool = True
+    accept: str = "*/*"
 
     def __post_init__(self) -> None:
         self._connection = HTTPConnection(urlsplit(self.address).netloc, timeout=_PATIENCE_S)
-        self._headers = {"Authorization": f"Bearer {self.secret}", "Content-Type": "application/json"}
+        self._headers = {"Authorization": f"Bearer {self.secret}", "Content-Type": "application/json", "Accept": self.accept}
 
     def asked(self, path: str, body: object = None) -> tuple[int, bytes]:
         """Status and bytes of the answer: to a GET, or to a POST of a body."""
@@ -73,9 +74,9 @@ class BenchClient:
         """The same, read."""
         return json.loads(self.ask(path, body))
 
-    def another(self, *, retry: bool = True) -> Self:
+    def another(self, *, retry: bool = True, accept: str = "*/*") -> Self:
         """One more connection."""
-        return type(self)(self.address, self.secret, retry)
+        return type(self)(self.address, self.secret, retry, accept)
 
     def close(self) -> None:
         """End the connection."""

@@ -5,13 +5,13 @@ counts by a column of the hour, since its window functions drop late events.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from tandem.bench.peers.contestants.flink import table_options
 from tandem.bench.together.streams import ACTS, BIDS, CLICKS, SEEN, WINDOW_MS, WITHIN_MS
 
-Name = Literal["rate", "cost", "wait"]
+Name = Literal["rate", "cost", "cost-in-sql", "wait", "parts", "priced", "looked-up"]
 
 _EVENT: Final = """\
 class Act(Event):
@@ -29,8 +29,10 @@ _HOUR: Final = '"at" // 3600000 * 3600000'
 
 @dataclass(frozen=True)
 class TogetherQuestion:
-    """A question about some topics. `flink` is the SELECT of (ad, w, measures) over tables of the topics' names, `sql` the
-    statement by which Tandem is asked.
+    """A question about some topics, each the name of a kind of events and `suffix`.
+
+    `flink` is the SELECT of (ad, w, measures) over tables of the kinds' names; None for a question that Tandem alone is asked.
+    `sql` is the statement by which Tandem is asked. The first `counts` measures are numbers of events, 0 while none was read.
     """
 
     name: Name
@@ -38,28 +40,32 @@ class TogetherQuestion:
     topics: tuple[str, ...]
     measures: tuple[str, ...]
     tandem: str
-    flink: str
+    flink: str | None
     truth: str
-    sql: str = "SELECT * FROM answers"
+    sql: str = f"SELECT ad, {_STARTS}, n, cost FROM answers"
+    suffix: str = ""
+    counts: int = 1
 
     @property
     def definitions(self) -> str:
         """The project of Tandem."""
-        sources = "".join(f'{topic} = Source(topic="{topic}", event=Act, event_time="at")\n' for topic in self.topics)
+        sources = "".join(
+            f'{topic} = Source(topic="{topic}{self.suffix}", event=Act, event_time="at")\n' for topic in self.topics
+        )
         return (
             "from datetime import datetime, timedelta\n\n"
-            "from tandem import Event, Source, Table, View, count, derived, pairs, tumbling\n\n\n"
+            "from tandem import Event, Source, Table, View, count, derived, pairs, total, tumbling\n\n\n"
             f"{_EVENT}\n\n{sources}{self.tandem}"
         )
 
     def statements(self, output: str, options: Mapping[str, str]) -> list[str]:
-        """Flink's statements, with options of its Kafka clients."""
+        """Flink's statements, with options of its Kafka clients; of a question that Flink is asked."""
         reached = {f"properties.{name}": value for name, value in options.items()}
         columns = "kind STRING, ad STRING, `user` BIGINT, price BIGINT, `at` TIMESTAMP_LTZ(3), WATERMARK FOR `at` AS `at` - "
         tables = []
         for topic in self.topics:
             versions = topic == BIDS
-            chosen = {"topic": topic, "properties.group.id": output, "value.format": "json"}
+            chosen = {"topic": topic + self.suffix, "properties.group.id": output, "value.format": "json"}
             chosen |= {"value.json.timestamp-format.standard": "ISO-8601"}
             chosen |= {"connector": "upsert-kafka", "key.format": "raw"} if versions else {"connector": "kafka"}
             chosen |= {} if versions else {"scan.startup.mode": "earliest-offset"}
@@ -80,6 +86,7 @@ RATE: Final = TogetherQuestion(
     sql=f"SELECT ad, {_STARTS}, shown, clicked FROM answers",
     topics=(SEEN, CLICKS),
     measures=("shown", "clicked"),
+    counts=2,
     tandem="""\
 answers = View(
     source=(seen, clicks),
@@ -94,21 +101,35 @@ answers = View(
     truth=f"SELECT ad, {_HOUR} AS w, count(*) FILTER (kind = 'seen'), count(*) FILTER (kind = 'click') FROM acts GROUP BY ALL",
 )
 
+_BID_OF: Final = 'bid_of = Table(bids, key={"ad": "ad"}, fields={"price": "price"})\n'
+_OF_CLICKS: Final = """\
+answers = View(
+    source=clicks,{}
+    keys={{"ad": "ad"}},
+    window=tumbling(hours=1),
+    measures={{"n": count(), "cost": total("{}")}},
+)
+"""
 COST: Final = TogetherQuestion(
     name="cost",
     says="what clicks cost by the bid that stood at their time: a look-up",
-    sql="SELECT c.ad, epoch_ms(date_trunc('hour', c.at)), sum(n)::BIGINT, sum(n * price)::BIGINT FROM clicked c "
-    "ASOF LEFT JOIN bid_of_versions b ON c.ad = b.ad AND c.at >= b.valid_from GROUP BY ALL",
     topics=(CLICKS, BIDS),
     measures=("n", "cost"),
-    tandem="""\
-bid_of = Table(bids, key={"ad": "ad"}, fields={"price": "price"})
-clicked = View(source=clicks, keys={"ad": "ad", "at": '"at"'}, measures={"n": count()})
-""",
+    tandem=_BID_OF + _OF_CLICKS.format('\n    lookup={"b": bid_of.as_of(ad="ad")},', "b.price"),
     flink=f"SELECT c.ad, {_FLINK_HOUR.format('c.')}, COUNT(*), SUM(b.price) FROM clicks AS c "
     f"LEFT JOIN bids FOR SYSTEM_TIME AS OF c.`at` AS b ON c.ad = b.ad GROUP BY c.ad, {_FLINK_HOUR.format('c.')}",
     truth=f"SELECT c.ad, c.{_HOUR} AS w, count(*), sum(b.price) FROM clicks c ASOF LEFT JOIN "
     '(SELECT ad, "at", last(price) AS price FROM bids GROUP BY ALL) b ON c.ad = b.ad AND c."at" >= b."at" GROUP BY ALL',
+)
+
+COST_IN_SQL: Final = replace(
+    COST,
+    name="cost-in-sql",
+    says="the same by a statement over clicks and versions of bids",
+    tandem=_BID_OF + """clicked = View(source=clicks, keys={"ad": "ad", "at": '"at"'}, measures={"n": count()})\n""",
+    flink=None,
+    sql="SELECT c.ad, epoch_ms(date_trunc('hour', c.at)), sum(n)::BIGINT, sum(n * price)::BIGINT FROM clicked c "
+    "ASOF LEFT JOIN bid_of_versions b ON c.ad = b.ad AND c.at >= b.valid_from GROUP BY ALL",
 )
 
 WAIT: Final = TogetherQuestion(
@@ -134,4 +155,41 @@ answers = View(
     truth=f'SELECT s.ad, s.{_HOUR} AS w, count(*) FROM seen s JOIN clicks c ON s.ad = c.ad AND s."user" = c."user" '
     f'AND c."at" BETWEEN s."at" AND s."at" + {WITHIN_MS} AND s."at" // {WINDOW_MS} = c."at" // {WINDOW_MS} GROUP BY ALL',
 )
-QUESTIONS: Final = (RATE, COST, WAIT)
+QUESTIONS: Final = (RATE, COST, COST_IN_SQL, WAIT)
+
+_ONE: Final = """\
+{0} = View(source={1}, keys={{"ad": "ad"}}, window=tumbling(hours=1), measures={{"n": count()}})
+"""
+PARTS: Final = replace(
+    RATE,
+    name="parts",
+    says="the same by a view of each topic",
+    tandem=_ONE.format("of_seen", SEEN) + _ONE.format("of_clicks", CLICKS),
+    flink=None,
+    sql=f"SELECT ad, {_STARTS}, coalesce(s.n, 0), coalesce(c.n, 0) FROM of_seen s FULL JOIN of_clicks c USING (ad, window_start)",
+)
+
+LOOKED_UP: Final = replace(COST, name="looked-up", flink=None, suffix="_of_many")
+PRICED: Final = replace(
+    LOOKED_UP,
+    name="priced",
+    says="how many clicks there were, without a look-up, beside the same table",
+    tandem=_BID_OF + _OF_CLICKS.format("", "price"),
+    truth=f"SELECT ad, {_HOUR} AS w, count(*), sum(price) FROM clicks GROUP BY ALL",
+)
+
+
+@dataclass(frozen=True)
+class FeatureCost:
+    """What a feature costs: CPU seconds of a question as a multiple of those of another one, at most `aim`."""
+
+    says: str
+    question: TogetherQuestion
+    beside: TogetherQuestion
+    aim: float
+
+
+COSTS: Final = (
+    FeatureCost("a view over two sources, beside a view of each", RATE, PARTS, 1.0),
+    FeatureCost("a look-up in 100,000 keys, beside the same view without it", LOOKED_UP, PRICED, 2.0),
+)

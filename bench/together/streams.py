@@ -132,9 +132,9 @@ def answers(rows: Any) -> Answers:
     return {(ad, int(w)): tuple(int(value or 0) for value in measures) for ad, w, *measures in rows if not ad.startswith(LAST)}
 
 
-def at_the_end(shown: Answers) -> bool:
-    """Whether a system has counted the last events of each partition."""
-    return sum(ad.startswith(END) for ad, _ in shown) == _CLOSING
+def at_the_end(shown: Answers, counts: int) -> bool:
+    """Whether a system has counted the last events of each partition of each topic, which the first `counts` measures count."""
+    return sum(ad.startswith(END) and all(measures[:counts]) for (ad, _), measures in shown.items()) == _CLOSING
 
 
 def differing(expected: Answers, shown: Answers) -> int:

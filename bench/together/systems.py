@@ -2,24 +2,32 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from tandem.bench.peers.contestant import ContestantCommand, Setting, ready_line
 from tandem.bench.peers.contestants import flink, spark, spark_settings
 from tandem.bench.peers.contestants.tandem import environment, state
 from tandem.bench.peers.outputs import CLAIMED, LastValues, newest, realtime_commits
-from tandem.bench.peers.programs.topic_reader import committed
+from tandem.bench.peers.programs.partial_rows_reader import added
+from tandem.bench.peers.programs.topic_reader import committed, consumer
 from tandem.bench.peers.running import started
 from tandem.bench.together.questions import TogetherQuestion
 from tandem.bench.together.streams import Answers, answers
 from tandem.infra import kafka
+from tandem.infra.settings import Settings
+from tandem.ledger.delta.addresses import Tables
+from tandem.serving.read.merged_layers import Reader
+from tandem.serving.read.outcome import given
+from tandem.serving.read.snapshot import Snapshot
 from tandem.views.errors import TandemError
 
 _MICRO_BATCH: Final = "20000"
@@ -27,9 +35,13 @@ _MICRO_BATCH: Final = "20000"
 _SPARK: Final = str(Path(__file__).resolve().parent / "programs" / "spark_together.py")
 
 
+Look = Callable[[Collection[str]], Iterator[tuple[str, tuple[int, ...]]]]
+"""Given the advertisements that are waited for: those whose rows are new since the last look, with their measures."""
+
+
 @dataclass(frozen=True)
 class System:
-    """A system. `version` of its answers changes whenever it publishes some; None before the first time.
+    """A system. `version` of its answers changes whenever it publishes some; None before the first time. `follow` starts to look.
 
     `ready` returns when it began to read, in seconds since the epoch, from its setting and its log; None before.
     """
@@ -38,6 +50,7 @@ class System:
     command: Callable[[Setting, TogetherQuestion], ContestantCommand]
     version: Callable[[Setting], object]
     read: Callable[[Setting, TogetherQuestion], Answers]
+    follow: Callable[[Setting, TogetherQuestion], Look]
     ready: Callable[[Setting, Path], float | None] = lambda _, log: ready_line(log)
 
 
@@ -77,6 +90,22 @@ def _of_tandem(setting: Setting, question: TogetherQuestion) -> Answers:
     return answers(row.values() for row in json.loads(shown)["rows"])
 
 
+def _follow_tandem(setting: Setting, question: TogetherQuestion) -> Look:
+    """By the merged reader: when tables have changed it asks for each advertisement, as a user would."""
+    reader, positions = Reader(Tables.of(Settings(state=str(state(setting))))), list[object]()
+
+    def look(awaited: Collection[str]) -> Iterator[tuple[str, tuple[int, ...]]]:
+        snapshot = reader.refresh()
+        if not isinstance(snapshot, Snapshot) or [snapshot.positions] == positions:
+            return
+        positions[:] = [snapshot.positions]
+        for ad in awaited:
+            for row in given(reader.answer("answers", keys={"ad": ad})).rows():
+                yield ad, tuple(int(row[name] or 0) for name in question.measures)
+
+    return look
+
+
 def _flink(setting: Setting, question: TogetherQuestion) -> ContestantCommand:
     return flink.run(setting, question.statements(setting.output, kafka.java_options(setting.connection.address)))
 
@@ -91,6 +120,19 @@ def _of_flink(setting: Setting, question: TogetherQuestion) -> Answers:
     return answers((row["ad"], row["w"], *(row[name] for name in question.measures)) for row in rows.values())
 
 
+def _follow_flink(setting: Setting, question: TogetherQuestion) -> Look:
+    """By a consumer of the topic of answers."""
+    reading = consumer({"kafka": setting.librdkafka(), "topic": setting.output})
+
+    def look(_: Collection[str]) -> Iterator[tuple[str, tuple[int, ...]]]:
+        for message in reading.consume(1_000, 0.01):
+            if not message.error() and message.value() is not None:
+                row = json.loads(message.value())
+                yield row["ad"], tuple(int(row[name] or 0) for name in question.measures)
+
+    return look
+
+
 def _spark(setting: Setting, question: TogetherQuestion) -> ContestantCommand:
     chosen = spark.settings(setting)
     options = {name: value for name, value in chosen.items() if name.startswith("spark.")}
@@ -100,7 +142,7 @@ def _spark(setting: Setting, question: TogetherQuestion) -> ContestantCommand:
         "source": {"maxOffsetsPerTrigger": _MICRO_BATCH, "startingOffsets": "earliest", **reached},
         "cores": setting.cores,
         "question": question.name,
-        "topics": list(question.topics),
+        "topics": [topic + question.suffix for topic in question.topics],
         "table": str(_table(setting)),
         "checkpoint": str(setting.folder / "checkpoint"),
         "within": "10 minutes",
@@ -115,13 +157,31 @@ def _of_spark(setting: Setting, question: TogetherQuestion) -> Answers:
     return answers(zip(*(added.column(name).to_pylist() for name in columns), strict=True))
 
 
+def _follow_spark(setting: Setting, question: TogetherQuestion) -> Look:
+    """By the files of each commit, whose partial rows it adds up."""
+    sums, version = dict[str, tuple[int, ...]](), 0
+
+    def look(awaited: Collection[str]) -> Iterator[tuple[str, tuple[int, ...]]]:
+        nonlocal version
+        while (files := added(_table(setting), version)) is not None:
+            version += 1
+            for rows in map(pq.read_table, files):
+                waited = rows.filter(pc.is_in(rows["ad"], pa.array(awaited, pa.string())))
+                for row in waited.to_pylist():
+                    before = sums.get(row["ad"], (0,) * len(question.measures))
+                    sums[row["ad"]] = tuple(was + (row[name] or 0) for was, name in zip(before, question.measures, strict=True))
+                    yield row["ad"], sums[row["ad"]]
+
+    return look
+
+
 def _table(setting: Setting) -> Path:
     return setting.folder / "answers"
 
 
-TANDEM: Final = System("tandem", tandem, _commits, _of_tandem, _ready_time)
+TANDEM: Final = System("tandem", tandem, _commits, _of_tandem, _follow_tandem, _ready_time)
 SYSTEMS: Final = (
     TANDEM,
-    System("flink-sql", _flink, lambda setting: LastValues(setting).version(), _of_flink),
-    System("spark", _spark, lambda setting: newest(_table(setting)), _of_spark),
+    System("flink-sql", _flink, lambda setting: LastValues(setting).version(), _of_flink, _follow_flink),
+    System("spark", _spark, lambda setting: newest(_table(setting)), _of_spark, _follow_spark),
 )

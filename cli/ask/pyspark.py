@@ -24,9 +24,9 @@ from tandem.views.errors import TandemError
 
 def run(
     call: Call,
-    script: Annotated[Path | None, typer.Argument(metavar="[SCRIPT]", help="A Python script to run instead of a shell.")] = None,
+    script: Annotated[Path | None, typer.Argument(metavar="SCRIPT", help="A Python script to run instead of a shell.")] = None,
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[-- ARGUMENTS]", help="Arguments of the script (sys.argv).")
+        list[str] | None, typer.Argument(metavar="-- ARGUMENTS", help="Arguments of the script (sys.argv).")
     ] = None,
     *,
     publication: Annotated[

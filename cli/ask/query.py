@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow.compute as pc
 import typer
 
+from tandem.cli.ask.receipt_file import write_receipt
 from tandem.cli.ask.row_choice import RowChoice, parse_columns, parse_order
 from tandem.cli.ask.row_output import FormatOption, OutOption, RowOutput, format_of, output
 from tandem.cli.command.call import UNHEALTHY, Call, Output
@@ -21,15 +23,18 @@ from tandem.ledger.log.positions import distance
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, Value, given
 from tandem.serving.read.provenance import Layer, age, written
-from tandem.serving.read.selection import BadSelection, last, parse_between, parse_keys, parse_span, parse_time
+from tandem.serving.read.selection import BadSelection, last, parse_between, parse_keys, parse_span, parse_time, select
 from tandem.serving.read.snapshot_follower import live_at
 from tandem.serving.read.window_zone import clocks, rows_in, rows_with_local, table_in, zone_name
+from tandem.serving.why.receipt import receipt_of
+from tandem.views.composite.current_rows import RowsView
+from tandem.views.composite.rollup import root
+from tandem.views.composite.table import Table
+from tandem.views.composite.together import several
 from tandem.views.counted import counted
-from tandem.views.current_rows import RowsView
 from tandem.views.exactness import MARK
 from tandem.views.instant import utc_text
 from tandem.views.start import start_sentence
-from tandem.views.table import Table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -96,6 +101,10 @@ def run(
     limit: Annotated[int | None, typer.Option(min=0, metavar="N", help="Print only the first N rows.")] = None,
     format_: FormatOption = None,
     out: OutOption = None,
+    receipt: Annotated[
+        Path | None,
+        typer.Option("--receipt", metavar="FILE", help="Also write a receipt of the answer to this file, for `tandem receipt`."),
+    ] = None,
     utc: Annotated[
         bool, typer.Option("--utc", help="Read times without a zone, and print windows, in UTC instead of the view's zone.")
     ] = False,
@@ -148,6 +157,9 @@ def run(
             view, keys=keys, between=between, one=one, at=valid_at, layer=counted, limit=None if choice.order else limit
         )
     )
+    if receipt is not None:
+        selection = select(reader.view(view), keys, between, one=one, at=valid_at)
+        write_receipt(receipt, receipt_of(tables, answer, selection))
     now = clock.now()
     if asked is not None and (told := warning(settings, reader.snapshot(), asked.ends(), now=now)) is not None:
         call.say(f"tandem: {told}")
@@ -178,6 +190,8 @@ def _provenance(answer: Value | Absent, now: datetime) -> Iterator[str]:
     whence = answer.provenance
     seconds = age(whence.newest, now=now)
     above, batch = counted(distance(whence.cut, whence.realtime), "offset"), f"batch version {whence.batch_version}"
+    if several(root(answer.view)):
+        batch = "a batch version of each source"  # together they have a number that says nothing to a person
     layers = {"batch": batch, "speed": f"{above} from the cut on", "merged": f"{batch} and {above} from its cut on"}
     newest = "no events counted yet" if seconds is None else f"newest event {seconds:.1f} s old"
     yield f"{'no rows; ' if isinstance(answer, Absent) else ''}{whence.whose}: {layers[whence.layer]}; {newest}"

@@ -18,7 +18,7 @@ from tandem.serving.sql.limits import MIB, StatementLimits
 from tandem.serving.sql.merged_views import MergedViews, ask
 from tandem.serving.sql.sandbox import Sandbox
 from tandem.views.errors import TandemError
-from tandem.views.united_source import all_sources
+from tandem.views.source.united_source import all_sources
 
 
 def run(

@@ -10,7 +10,7 @@ from tandem.cli.command.text_tables import listing
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish.audits import Audit, Audits
 from tandem.serving.read.selection import parse_time
-from tandem.serving.status.releases import document_of
+from tandem.serving.status.releases import document_of, expectation_lines
 from tandem.views.counted import counted
 
 _FIGURES: Final = ("rows", "unequal", "differ", "share", "largest", "mean", "smape", "tolerance")
@@ -27,7 +27,7 @@ def run(
 
     For every view and measure the list has the number of answers that differ beyond the tolerance, the mean and the largest
     absolute error, the symmetric mean absolute percentage error (from 0 to 2) and the cause. Where a comparison was not
-    possible, it has the reason.
+    possible, it has the reason. For every condition that a view expects, it has the rows that do not meet it.
     """
     start = parse_time(since) if since else None
     found = Audits(Tables.of(call.settings())).history(view=view, measure=measure)
@@ -52,15 +52,24 @@ def summary(found: Sequence[Audit]) -> Iterator[str]:
             one = audit.figures
             answers = counted(one.rows, "answer")
             yield f"{audit.view}.{audit.measure}: {one.differ} of {answers} differed from the served ones: {one.cause}"
+    yield from expectation_lines(found)
 
 
 def _row(document: Mapping[str, Any]) -> dict[str, Any]:
     """An audit narrow enough for a screen."""
-    figures = document["figures"] or dict.fromkeys(_FIGURES)
+    figures, expectation = document["figures"] or dict.fromkeys(_FIGURES), document["expectation"]
+    if expectation is not None:
+        figures |= {"rows": expectation["rows"], "differ": expectation["unmet"]}
     return {
         "at": document["at"][:19] + "Z",
         "view": document["view"],
         "measure": document["measure"] or "",
         **{name: figures[name] for name in ("rows", "differ", "largest", "mean", "smape")},
-        "cause": document["cause"] or f"not comparable: {document['obstacle']}",
+        "cause": _cause(document),
     }
+
+
+def _cause(document: Mapping[str, Any]) -> str:
+    if (expectation := document["expectation"]) is not None:
+        return f"{expectation['severity']}: {expectation['condition']}"
+    return document["cause"] or f"not comparable: {document['obstacle']}"

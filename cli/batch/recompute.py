@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.build import StepResult
 from tandem.batch.recompute.estimate import duration, size
@@ -26,7 +26,7 @@ from tandem.views.instant import utc_text
 def run(
     call: Call,
     views: Annotated[
-        list[str] | None, typer.Argument(metavar="[VIEW]...", help="Rebuild only these views, at the published cut.")
+        list[str] | None, typer.Argument(metavar="VIEW", help="Rebuild only these views, at the published cut.")
     ] = None,
     *,
     mode: Annotated[
@@ -54,7 +54,11 @@ def run(
     ] = False,
     accept_gap: AcceptGap = None,
     publish_anyway: Annotated[
-        bool, typer.Option("--publish-anyway", help="Publish even if served answers differ without an explanation.")
+        bool,
+        typer.Option(
+            "--publish-anyway",
+            help="Publish even if served answers differ without an explanation, or rows do not meet a condition.",
+        ),
     ] = False,
 ) -> Output:
     """Fold the archived events into batch views, and publish the views with their cut.
@@ -75,7 +79,7 @@ def run(
         publish_anyway,
     )
     with batch_run(call, "recompute") as batch:
-        archived = archive.run(batch, call.publishable, locks=("views", "archive")) if archive_first else []
+        archived = write_archive.run(batch, call.publishable, locks=("views", "archive")) if archive_first else []
         found = recompute.run(batch, call.publishable, request)
     live = found.publication
     bytes_written = sum(done.written for done in found.done)

@@ -22,17 +22,17 @@ from tandem.cli.command.text_tables import aligned, cell
 from tandem.ledger.log.counts import NOTHING, Counts
 from tandem.ledger.log.positions import Position
 from tandem.ledger.log.registry_schemas import of_source
-from tandem.ledger.publish.publications import Publication
+from tandem.ledger.publish.publications import Publication, no_publication
 from tandem.ledger.publish.releases import Release
 from tandem.speed.source import archive_replay
 from tandem.speed.source.archive_replay import ReplayedArchive
+from tandem.views.composite.rollup import root
+from tandem.views.composite.together import parts
 from tandem.views.counted import counted
 from tandem.views.errors import TandemError, listed
 from tandem.views.project import project
 from tandem.views.project.project import Project
-from tandem.views.rollup import root
 from tandem.views.source.source import Source
-from tandem.views.together import parts
 from tandem.views.view import View
 
 _REPLAYED: Final = "replayed"
@@ -75,7 +75,7 @@ class _Verified:
 
 def run(
     call: Call,
-    views: Annotated[list[str] | None, typer.Argument(metavar="[VIEW]...", help="The views to verify.")] = None,
+    views: Annotated[list[str] | None, typer.Argument(metavar="VIEW", help="The views to verify.")] = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="Verify every view.")] = False,
     keys: Annotated[int, typer.Option(min=0, metavar="N", help="Number of keys of each view to compare with the oracle.")] = 20,
@@ -107,7 +107,7 @@ def run(
 def _every(batch: BatchRun, names: list[str] | None, keys: int) -> tuple[Publication, list[_Verified]]:
     """The live publication, and each source of the named views; of all views if none is named."""
     if batch.standing.publications.latest() is None:
-        raise TandemError("nothing is published yet; run `tandem archive` and `tandem recompute` first", code="nothing-published")
+        raise no_publication()
     batch.hold("views")
     live = batch.standing.publications.latest()
     assert live is not None  # publications are never deleted

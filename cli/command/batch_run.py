@@ -52,8 +52,8 @@ def _live(settings: Settings) -> Publication | None:
 
 def _standing(command: str, before: Publication | None, now: Publication | None) -> str:
     """What stands after an interruption, and how to go on."""
-    if command == "verify":
-        return "nothing was changed, and nothing is left behind: `tandem verify` starts over"
+    if command in ("verify", "rehearse"):
+        return f"nothing was changed, and nothing is left behind: `tandem {command}` starts over"
     number = None if now is None or (before is not None and now.number == before.number) else now.number
     published = "nothing was published" if number is None else f"publication {number} was published"
     if command == "archive":

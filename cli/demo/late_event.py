@@ -17,7 +17,7 @@ from tandem.views.kernel.rows import to_rows
 from tandem.views.measures.count import Count
 from tandem.views.measures.filtered import bare
 from tandem.views.source.offset_ranges import EMPTY
-from tandem.views.united_source import all_sources
+from tandem.views.source.united_source import all_sources
 from tandem.views.view import View, bind, group_columns
 from tandem.views.windows import WINDOW_COLUMNS
 

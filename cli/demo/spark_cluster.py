@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -138,7 +137,7 @@ def _running(
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as said:
         process = subprocess.Popen(  # noqa: S603 - our own command
-            [sys.executable, "-I", "-S", pdeathsig.__file__, str(os.getpid()), *words],
+            pdeathsig.command(words),
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
@@ -164,9 +163,14 @@ def _running(
         )
         yield process
     finally:
-        with suppress(psutil.Error):
-            for child in psutil.Process(process.pid).children(recursive=True):
-                with suppress(psutil.Error):
-                    child.kill()
-        process.kill()
-        process.wait()
+        kill_with_children(process)
+
+
+def kill_with_children(process: "subprocess.Popen[bytes]") -> None:
+    """Kill a process and what it has started, and wait for its end."""
+    with suppress(psutil.Error):
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with suppress(psutil.Error):
+                child.kill()
+    process.kill()
+    process.wait()

@@ -18,7 +18,7 @@ from tandem.serving.read.provenance import Layer, age
 from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.read.snapshot import Snapshot
 from tandem.views.project.project import Project
-from tandem.views.united_source import names_of
+from tandem.views.source.united_source import names_of
 
 
 @dataclass(frozen=True)

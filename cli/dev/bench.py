@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,6 +16,7 @@ from tandem.bench.commands import BenchProject, cores
 from tandem.bench.decode import measuring as decoding
 from tandem.bench.growth import measuring as growing_history
 from tandem.bench.growth import report as grown
+from tandem.bench.growth import why as explained
 from tandem.bench.peers import report as compared
 from tandem.bench.peers import rounds as peers
 from tandem.bench.peers.contestant import Contestant, Resources
@@ -26,13 +27,14 @@ from tandem.bench.peers.provided import provide
 from tandem.bench.scale import executors, micro_batch_keys
 from tandem.bench.scale import report as scaled
 from tandem.bench.scale.ground import machine
-from tandem.bench.serving import growing, questions, rates
+from tandem.bench.serving import growing, large, questions, rates
 from tandem.bench.serving import measuring as asking
 from tandem.bench.serving import report as asked
 from tandem.bench.soak import load as soaking
 from tandem.bench.soak import report as soaked
 from tandem.bench.soak.load import Soak
 from tandem.bench.together import measuring as together
+from tandem.bench.together import report as answered_together
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.exclusive_state import emptied, own_state
 from tandem.cli.command.signals import interrupted
@@ -49,7 +51,7 @@ _MEMORY = "2g"
 def run(
     call: Call,
     what: Annotated[
-        Literal["peers", "sinks", "together", "adopt", "decode", "growth", "scale", "serving", "soak", "start-up"],
+        Literal["peers", "sinks", "together", "adopt", "decode", "growth", "scale", "serving", "soak", "start-up", "why"],
         typer.Argument(
             help="The benchmark. peers: Tandem, Kafka Streams, Flink SQL, Pathway and Structured Streaming on one topic; DuckDB, "
             "Polars, chdb and Spark SQL on its files. sinks: a topic that Tandem, Kafka Streams and Flink SQL keep equal to "
@@ -58,7 +60,7 @@ def run(
             "decode: each format, events a second. "
             "growth: recomputes of more events, views and keys. "
             "scale: executors and keys. serving: questions in process and over HTTP, and DuckDB over the same files. "
-            "soak: a server under steady load. start-up: commands that do little."
+            "soak: a server under steady load. start-up: commands that do little. why: a row of 10 000 events among 16 million."
         ),
     ] = "peers",
     *,
@@ -70,7 +72,15 @@ def run(
             max=60,
             metavar="N",
             help="Duration of soak's load, 5 by default; or when peers, sinks and scale begin no further run: peers and sinks 38 "
-            "by default, 10 with --quick, scale 45 and 12.",
+            "by default, 10 with --quick, scale 45 and 16.",
+        ),
+    ] = None,
+    keys: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="With serving: look-ups in one view of N keys that the server's memory has no room for, cold and warm.",
         ),
     ] = None,
     beside: Annotated[
@@ -99,8 +109,12 @@ def run(
             "--minutes needs WHAT to be soak, peers, sinks or scale, and soak cannot combine it with --quick",
             code="usage-invalid",
         )
+    if keys is not None and what != "serving":
+        raise TandemError("--keys needs WHAT to be serving", code="usage-invalid")
     if beside is not None and what != "decode":
         raise TandemError("--beside needs WHAT to be decode", code="usage-invalid")
+    if keys is not None:
+        return _large(call, keys)
     if what == "decode":
         return _decode(beside, quick=quick)
     if what == "peers":
@@ -112,8 +126,8 @@ def run(
     if what == "soak":
         return _soak(call, minutes or (1.0 if quick else 5.0))
     if what == "scale":
-        return _scale(call, minutes or (12.0 if quick else 45.0), quick=quick)
-    return {"adopt": _adopt, "growth": _growth, "serving": _serving, "start-up": _start_up}[what](call, quick=quick)
+        return _scale(call, minutes or (16.0 if quick else 45.0), quick=quick)
+    return {"adopt": _adopt, "growth": _growth, "serving": _serving, "start-up": _start_up, "why": _why}[what](call, quick=quick)
 
 
 def _decode(beside: Path | None, *, quick: bool) -> Output:
@@ -139,6 +153,13 @@ def _growth(call: Call, *, quick: bool) -> Output:
         found = list(growing_history.measure(state, scale, cores=cores(), memory=_MEMORY, environ=call.environ, say=call.say))
     told = grown.document(found)
     return Output(told, Group(grown.table(found), *grown.bends(found), *grown.slopes(found)), 0 if told["right"] else 1)
+
+
+def _why(call: Call, *, quick: bool) -> Output:
+    state, events = own_state(call.environ, "bench", "why"), explained.QUICK if quick else explained.FULL
+    with interrupted(), emptied(state, before=lambda: None):
+        cost = explained.measure(state, events, cores=cores(), memory=_MEMORY, environ=call.environ, say=call.say)
+    return Output(cost.to_json(), "\n".join(cost.lines()), 0 if cost.agrees else 1)
 
 
 def _scale(call: Call, minutes: float, *, quick: bool) -> Output:
@@ -174,6 +195,13 @@ def _serving(call: Call, *, quick: bool) -> Output:
         looked_up = rates.measure(state / "rates", rates.QUICK if quick else rates.FULL, call.say)
     told = asked.document(found, growth, looked_up)
     return Output(told, Group(*asked.tables(found, growth, looked_up)), 0 if asked.agree(found) else 1)
+
+
+def _large(call: Call, keys: int) -> Output:
+    state = own_state(call.environ, "bench", "serving")
+    with interrupted(), emptied(state, before=lambda: None):
+        view = large.measure(state / "large", keys, call.say)
+    return Output(asdict(view), "\n".join(view.lines()), 0 if view.right else 1)
 
 
 def _start_up(call: Call, *, quick: bool) -> Output:
@@ -231,9 +259,14 @@ def _peers(
 
 
 def _together(call: Call, *, quick: bool) -> Output:
-    state, runs = own_state(call.environ, "bench", "together"), list[together.TogetherRun]()
-    provided = provide(call.say, environ=call.environ)
-    with interrupted(), emptied(state, before=lambda: _stop(state)), _broker(call, state) as connection:
+    state, runs = own_state(call.environ, "bench", "together"), list[together.Result]()
+    complete, provided = False, provide(call.say, environ=call.environ)
+    with (
+        suppress(KeyboardInterrupt),
+        interrupted(),
+        emptied(state, before=lambda: _stop(state)),
+        _broker(call, state) as connection,
+    ):
         broker_process = background.running(state / "kafka", broker.NAME)
         assert broker_process is not None
         resources = Resources(cores=cores(), memory=_MEMORY)
@@ -241,8 +274,11 @@ def _together(call: Call, *, quick: bool) -> Output:
         for run in together.measure(arena, together.QUICK if quick else together.FULL):
             runs.append(run)
             call.say(f"{run.question}, {run.system}: {run.problem or 'measured'}")
-    document = together.document(runs)
-    return Output(document, together.table(runs), 0 if document["right"] else 1)
+        complete = True
+    if not complete:
+        call.say("interrupted; the results so far follow")
+    document = answered_together.document(runs)
+    return Output(document, answered_together.tables(runs), 0 if complete and document["right"] else 1)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from tandem.bench.scale.cpu_quota import quotas
 from tandem.bench.scale.ground import Ground
 from tandem.cli.demo.bucket import own_bucket
 from tandem.cli.demo.s3_server import COUNTS
-from tandem.cli.demo.spark_cluster import own_cluster
+from tandem.cli.demo.spark_cluster import EXECUTOR, own_cluster
 
 _SERVER = "tandem.cli.demo.s3_server"
 _CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
@@ -34,7 +34,18 @@ def on_cluster(place: BenchProject, environ: Mapping[str, str], broker: int) -> 
             place,
             {**bucket, **cluster.settings},
             workers,
+            lambda: [
+                child.pid for worker in workers for child in psutil.Process(worker).children(recursive=True) if _executes(child)
+            ],
             {"store": store, "broker": broker},
             bounds,
             lambda: dict(httpx.get(counts).raise_for_status().json()),
         )
+
+
+def _executes(process: psutil.Process) -> bool:
+    """Whether it is the JVM of an executor."""
+    try:
+        return EXECUTOR in process.cmdline()
+    except psutil.Error:  # it has ended
+        return False

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tandem.cli.project.measure_costs import facts_of, said, size
 from tandem.views.errors import DefinitionError
-from tandem.views.measures import registry
+from tandem.views.measures import measure_registry
 from tandem.views.measures.custom import CustomMeasure
 from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION, Aggregate, Facts, Measure
 from tandem.views.source.value_types import BOOLEAN, FLOAT, INTEGER, TEXT, TIME, ValueType
@@ -126,14 +126,14 @@ sketch. These names differ from those of Spark or DuckDB:
 
 def markdown() -> str:
     """The whole page."""
-    names = [name for name, one in vars(registry).items() if inspect.isfunction(one) or one is CustomMeasure]
+    names = [name for name, one in vars(measure_registry).items() if inspect.isfunction(one) or one is CustomMeasure]
     rows = [row for name in sorted(names, key=str.casefold) for row in _rows(name)]
     lines = [_line(_COLUMNS), _line(["---"] * len(_COLUMNS)), *map(_line, rows)]
     return "\n".join([_HEAD, *lines, _NAMES])
 
 
 def _rows(name: str) -> Iterator[Sequence[str]]:
-    factory = getattr(registry, name)
+    factory = getattr(measure_registry, name)
     if factory is CustomMeasure:
         facts = factory.facts
         yield _row(f"`class ...({name})`", "what it takes", "`state`", (facts.varying, "exact without doubles"), facts)

@@ -9,16 +9,17 @@ from typing import Any, Final, get_args, get_origin
 from tandem import serving
 from tandem.cli.command import exit_codes
 from tandem.cli.command.call import Call
-from tandem.cli.registry import COMMANDS
+from tandem.cli.command_registry import COMMANDS
 from tandem.serving.spark import dataframe
 from tandem.serving.spark_frames import Frames, session, snapshot
 from tandem.views import public
 from tandem.views.source.format import RecordFormat
 from tandem.views.testing import answer, events_table, rejected
 from tandem.views.verify.every_cut import at_every_cut, checked_answer
+from tandem.views.verify.every_prefix import check_expectations
 
 _OF_SPARK: Final = (snapshot, session, Frames, dataframe)
-_OF_TESTS: Final = (answer, at_every_cut, checked_answer, events_table, rejected)
+_OF_TESTS: Final = (answer, at_every_cut, check_expectations, checked_answer, events_table, rejected)
 
 
 def lines() -> Iterator[str]:
@@ -125,6 +126,10 @@ def _option(parameter: inspect.Parameter) -> str:
     shown = names[0] if names else f"--{parameter.name.strip('_').replace('_', '-')}"
     if type(option).__name__ == "ArgumentInfo":
         shown = option.metavar or parameter.name.upper()
+        if parameter.default is not inspect.Parameter.empty:
+            shown = f"[{shown}]"
+        if "list[" in str(kind):
+            shown = f"{shown}..."
     elif option.metavar:
         shown = f"{shown} {option.metavar}"
     choices = [f"`{choice}`" for choice in get_args(kind) if isinstance(choice, str)]

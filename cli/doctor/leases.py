@@ -6,7 +6,7 @@ from typing import Final
 
 from tandem.cli.doctor.check import Check, FailedCheck, Finding, ok
 from tandem.cli.doctor.subject import Subject
-from tandem.ledger.delta.one_writer import leases
+from tandem.ledger.delta.one_writer import write_leases
 
 UNREADABLE: Final = FailedCheck("fail", "a lease of tables on an object store cannot be read", "see `tables`")
 
@@ -16,7 +16,7 @@ def _leases(subject: Subject) -> Iterator[Finding]:
     if tables.local:
         yield ok("the tables are in a folder: lock files decide who writes")
         return
-    taken = [(name, leases.written(tables, name)) for name in leases.names(tables)]
+    taken = [(name, write_leases.written(tables, name)) for name in write_leases.names(tables)]
     if not any(found for _, found in taken):
         yield ok("no run has taken a lease yet")
     for name, found in taken:

@@ -13,8 +13,8 @@ from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.ledger.realtime.commit_files import newest_at
 from tandem.serving.status.sources import log_ends, unarchived
 from tandem.views.counted import counted
-from tandem.views.instant import LAST, nearest_time
-from tandem.views.source.source import APPEND_TIME, Source
+from tandem.views.instant import APPEND_TIME, LAST, nearest_time
+from tandem.views.source.source import Source
 
 SKEW: Final = timedelta(seconds=5)
 """Tolerated difference between clocks."""
@@ -102,6 +102,24 @@ FUTURE: Final = FailedCheck(
 )
 
 
+LOGIN: Final = FailedCheck(
+    "fail",
+    "the broker refuses the login: its password, certificate or token",
+    "correct the named settings of `[kafka]`, or the user at the broker; docs/kafka.md describes each login",
+)
+AUTHORITY: Final = FailedCheck(
+    "fail",
+    "no trusted authority, of `kafka.ca_file` or else of this system, has signed the broker's certificate",
+    "set `kafka.ca_file` to the PEM file of the broker's authority",
+)
+OLD: Final = FailedCheck("fail", "the broker's version is too old", "run a broker of Kafka 2.8 or later")
+_REFUSALS: Final = {
+    kafka.LoginRefused: LOGIN,
+    kafka.UnknownAuthority: AUTHORITY,
+    kafka.BrokerTooOld: OLD,
+}
+
+
 def _broker(subject: Subject) -> Iterator[Finding]:
     outside = subject.settings.kafka.bootstrap
     if not outside:
@@ -110,8 +128,15 @@ def _broker(subject: Subject) -> Iterator[Finding]:
         except kafka.NoBroker:
             yield unknown("embedded broker, not running; `tandem up` starts it")
             return
-    kafka.describe(subject.connection, ["tandem-is-it-there"])
-    yield ok(f"{'outside' if outside else 'embedded'} broker, answers at {subject.connection.address.bootstrap}")
+    try:
+        many = kafka.brokers(subject.connection)
+    except kafka.BrokerRefused as error:
+        if (problem := _REFUSALS.get(type(error))) is None:
+            raise
+        yield problem.found(str(error))
+        return
+    several = f", {many} brokers" if many > 1 else ""
+    yield ok(f"{'outside' if outside else 'embedded'} broker, answers at {subject.connection.address.bootstrap}{several}")
 
 
 def _topics(subject: Subject) -> Iterator[Finding]:
@@ -218,6 +243,7 @@ CHECKS: Final = (
             "the broker does not answer",
             "embedded broker: `tandem down`, then `tandem up`; outside broker: start it, or correct `[kafka]`",
         ),
+        (LOGIN, AUTHORITY, OLD),
         needs=("settings",),
     ),
     Check(
@@ -226,7 +252,7 @@ CHECKS: Final = (
         FailedCheck(
             "fail",
             "the topics cannot be described",
-            "see `broker` and `definitions`; the Kafka user needs the right to describe topics",
+            "see `broker` and `definitions`; docs/kafka.md lists the rights that the Kafka user needs",
         ),
         (MISSING, UNMATCHED, COMPACTED, NOT_COMPACTED, OTHERS_TIME, ANY_TIME, NO_WRITES, NO_SPARE, ONE_COPY, SMALL),
         needs=("broker", "state"),

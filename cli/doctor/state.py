@@ -9,7 +9,7 @@ from tandem.batch.runtime.scratch import FOLDER
 from tandem.cli.doctor.check import Check, FailedCheck, Finding, ok, unless
 from tandem.cli.doctor.subject import Subject
 from tandem.infra.process import background
-from tandem.ledger.delta.one_writer import locks
+from tandem.ledger.delta.one_writer import write_locks
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.publish.diffs import ReleaseDiffs
@@ -19,7 +19,7 @@ from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.status.part_signs import part_states
 from tandem.serving.status.rejected_tails import archive_tail, tail_of_rejects
-from tandem.speed.process import checkpoints
+from tandem.speed.source import checkpoints
 from tandem.views.counted import counted
 
 _SPARK_AGE: Final = timedelta(hours=1)
@@ -70,7 +70,7 @@ SPARK: Final = FailedCheck(
 def _locks(subject: Subject) -> Iterator[Finding]:
     found, held = [], []
     for path in sorted(_lock_folder(subject).glob("*.lock")):
-        pid, owner = locks.holding(path), locks.owner(path)
+        pid, owner = write_locks.holding(path), write_locks.owner(path)
         if pid is None:
             continue
         if owner is not None and background.start_time(owner.pid):
@@ -88,7 +88,7 @@ def _lock_folder(subject: Subject) -> Path:
 def _held(subject: Subject, name: str) -> bool:
     """Whether a process holds this lock, and so writes its tables."""
     path = subject.tables.lock(name)
-    return path.exists() and locks.holding(path) is not None
+    return path.exists() and write_locks.holding(path) is not None
 
 
 def _processes(subject: Subject) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.cli.command.batch_run import batch_run
 from tandem.cli.command.call import Call, Output
 from tandem.views.counted import counted
@@ -24,16 +24,16 @@ def run(
     The command first completes an interrupted run. If another run is active, it waits for that run and then continues.
     """
     with batch_run(call, "archive") as batch:
-        done = archive.run(batch, call.publishable, new_topic=new_topic)
+        done = write_archive.run(batch, call.publishable, new_topic=new_topic)
     return Output({"sources": archived_document(done)}, "\n".join(map(archived_sentence, done)))
 
 
-def archived_document(done: Sequence[archive.ArchiveResult]) -> dict[str, Any]:
+def archived_document(done: Sequence[write_archive.ArchiveResult]) -> dict[str, Any]:
     """The result by source."""
     return {one.source: {"end": one.end.to_json(), **one.counts.to_json(), "gaps": list(one.gaps)} for one in done}
 
 
-def archived_sentence(one: archive.ArchiveResult) -> str:
+def archived_sentence(one: write_archive.ArchiveResult) -> str:
     """The line about a source."""
     counts = one.counts
     gaps = f"; gaps found: {', '.join(one.gaps)}" if one.gaps else ""

@@ -17,7 +17,7 @@ from tandem.views.source.formats.schema_registry import FetchedSchemas
 
 def run(
     call: Call,
-    sources: Annotated[list[str] | None, typer.Argument(metavar="[SOURCE]...", help="The sources to export.")] = None,
+    sources: Annotated[list[str] | None, typer.Argument(metavar="SOURCE", help="The sources to export.")] = None,
     *,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="An empty or absent folder.")],
     every: Annotated[bool, typer.Option("--all", help="Export every source that has archived records.")] = False,

@@ -37,7 +37,7 @@ def run(
     """
     settings = call.settings()
     chosen = source_of(definitions(call, Tables.of(settings)), source)
-    done = replay.run(settings, chosen, to, _position(from_ or ()), say=call.say)
+    done = replay.run(settings, chosen, to, position_of(from_ or ()), say=call.say)
     records = sum(done.records.values())
     document = {
         "source": source,
@@ -50,7 +50,8 @@ def run(
     return Output(document, f"topic {to} has all {records} records of {source}, {done.sent} sent now; by partition {counted}")
 
 
-def _position(given: list[str] | tuple[str, ...]) -> Position:
+def position_of(given: list[str] | tuple[str, ...]) -> Position:
+    """The position that texts such as TOPIC-ID/PARTITION:OFFSET give. Raises TandemError."""
     offsets = {}
     for text in given:
         parts = re.fullmatch(r"([\w-]+)/(\d+):\s*(\d+)", text, re.ASCII)

@@ -72,7 +72,7 @@ class RecordSending:
             try:
                 self.sender.send(self.topic, one.value, key)
             except kafka.NotSent as error:
-                raise kafka.NotSent(f"{self.unit} {one.line} of {self.file}: {error}") from None
+                raise kafka.NotSent(f"{self.unit} {one.line} of {self.file}: {error}", code=error.code) from None
             self.last = one.line
             self.show(self.sent, one.size)
         if self.rejects is not None:

@@ -284,6 +284,13 @@ FAMILIES: Final = (
         samples.audited(lambda audit: audit.figures.smape),
     ),
     Family(
+        "tandem_expectation_unmet_rows",
+        "gauge",
+        ("view", "condition", "if_unmet"),
+        "Rows that do not meet a condition of their view in the newest version that was checked, published or not.",
+        samples.expectations,
+    ),
+    Family(
         "tandem_run_timestamp_seconds",
         "gauge",
         _RUN,

@@ -51,7 +51,7 @@ class ProjectState:
 
     now: datetime
     status: Mapping[str, Any]
-    expected: tuple[str, ...]
+    expectations: tuple[str, ...]
     published: Publication | None
     audits: Sequence[Audit]
     runs: Sequence[Rate]
@@ -149,7 +149,7 @@ def until_loss(name: str) -> Samples:
 def processes(seen: ProjectState) -> Iterator[Sample]:
     """Whether each expected or running process runs."""
     running = {process["name"] for process in seen.status["processes"]}
-    yield from (((name,), name in running) for name in sorted({*seen.expected, *running}))
+    yield from (((name,), name in running) for name in sorted({*seen.expectations, *running}))
 
 
 def parts(read: Callable[[Mapping[str, Any]], float | None]) -> Samples:
@@ -218,6 +218,15 @@ def audited(figure: Callable[[Any], float]) -> Samples:
         yield from ((labels, figure(audit)) for labels, audit in newest.items())
 
     return samples
+
+
+def expectations(project: ProjectState) -> Iterator[Sample]:
+    """How many rows do not meet each condition in the newest check of its view."""
+    newest = {(audit.view, audit.expectation.condition): audit for audit in project.audits if audit.expectation}
+    versions = {audit.view: audit.version for audit in newest.values()}
+    for (view, condition), audit in newest.items():
+        if audit.expectation and audit.version == versions[view]:
+            yield (view, condition, audit.expectation.severity), audit.expectation.unmet
 
 
 def ran(read: Callable[[rates.Rate], float]) -> Samples:

@@ -11,9 +11,10 @@ from tandem.infra.settings import Settings, effective, keys
 from tandem.ledger.delta.addresses import Tables
 from tandem.views.alert import Alert
 from tandem.views.bound_view import BoundMeasure
+from tandem.views.composite.table import origin, origin_text
 from tandem.views.errors import TandemError
 from tandem.views.exactness import of_measures
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.fingerprint.schema_evolution import refuse_breaks
 from tandem.views.measures import CustomMeasure
 from tandem.views.measures.filtered import bare
@@ -26,7 +27,6 @@ from tandem.views.source.event import event_fields
 from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.record_filter import record_filter_name
 from tandem.views.source.source import Prepare, Source, position_schema
-from tandem.views.table import origin, origin_text
 from tandem.views.view import View, bind, described
 
 

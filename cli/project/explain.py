@@ -22,25 +22,26 @@ from tandem.ledger.log.positions import LOG_START, distance, ranges
 from tandem.ledger.publish.batch_parts import BatchView, files_of
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Releases
+from tandem.serving.memory.store import SHARE_OF_READS
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.read.snapshot import provenance_of
-from tandem.serving.read.states import HELD_BYTES
+from tandem.serving.read.states import ReadCache
 from tandem.views.arrow.arrays import from_ipc
 from tandem.views.bound_view import BoundMeasure
-from tandem.views.dated import starts
+from tandem.views.composite.dated import starts
+from tandem.views.composite.rollup import root
+from tandem.views.composite.table import origin
+from tandem.views.composite.together import parts, several
 from tandem.views.errors import TandemError, listed
 from tandem.views.exactness import Exactness, span
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint, fingerprint
 from tandem.views.kernel.deduplicate import identity_columns
 from tandem.views.measures.filtered import bare
 from tandem.views.project.project import Project
 from tandem.views.read_columns import columns
-from tandem.views.rollup import root
 from tandem.views.source.decoder import decoder_name
 from tandem.views.start import start_document, start_sentence
-from tandem.views.table import origin
-from tandem.views.together import parts, several
 from tandem.views.view import View, answer_schema, bind, shared_columns, state_schema
 
 
@@ -91,15 +92,11 @@ def run(call: Call, view: Annotated[str, typer.Argument(help="The view's name.")
         document = _document(settings, project, explained, reader, live)
         return Output(document, "\n".join(_lines(document)))
     each = {part.source.name: _document(settings, project, part, reader, live) for part in parts(root(explained))}
-    whole = {
-        "view": view,
-        "fingerprint": fingerprint(explained),
-        "publication": None if live is None else live.number,
-        "release": None if live is None else live.release,
-        **origin(explained),
-        "parts": each,
-    }
-    lines = [f"view {view} reads {len(each)} sources; it stores nothing, and unites the states of a part for each:"]
+    whole = {**_name_and_origin(explained, live), "logical": _of_states(explained), "parts": each}
+    unites = (
+        f"view {root(explained).name} reads {len(each)} sources; it stores nothing, and unites the states of a part for each:"
+    )
+    lines = [*_whence(whole), unites, "", "logical", *_indent(_steps(whole["logical"]))]
     for source, part_document in each.items():
         lines += ["", f"part of source {source}", *_lines(part_document)]
     return Output(whole, "\n".join(lines))
@@ -110,12 +107,8 @@ def _document(
 ) -> dict[str, Any]:
     """What is explained of a view over one source."""
     document: dict[str, Any] = {
-        "view": explained.name,
-        "fingerprint": fingerprint(explained),
-        "publication": None if live is None else live.number,
-        "release": None if live is None else live.release,
-        **origin(explained),
-        "logical": _logical(explained),
+        **_name_and_origin(explained, live),
+        "logical": {**_of_events(explained), **_of_states(explained)},
         "batch": None,
         "speed": None,
         "serving": None,
@@ -129,9 +122,20 @@ def _document(
     return document
 
 
-def _logical(view: View) -> dict[str, Any]:
-    bound, source = bind(view), view.source
-    placement = bound.placement
+def _name_and_origin(explained: View, live: Publication | None) -> dict[str, Any]:
+    """A view, where its definition is from, and what it is made of."""
+    return {
+        "view": explained.name,
+        "fingerprint": fingerprint(explained),
+        "publication": None if live is None else live.number,
+        "release": None if live is None else live.release,
+        **origin(explained),
+    }
+
+
+def _of_events(view: View) -> dict[str, Any]:
+    """What happens to the events of its source."""
+    source = view.source
     return {
         "decode": {
             "source": source.name,
@@ -152,6 +156,14 @@ def _logical(view: View) -> dict[str, Any]:
             "clock_skew_s": source.clock_skew.total_seconds(),
         },
         "prepare": source.prepare and source.prepare.__name__,
+    }
+
+
+def _of_states(view: View) -> dict[str, Any]:
+    """What is made of them; of a view over several sources, too."""
+    bound = bind(view)
+    placement = bound.placement
+    return {
         **({"lookup": {each.name: each.lookup.text for each in bound.lookups}} if bound.lookups else {}),
         "where": view.where,
         "keys": {name: {"expression": key.text, "type": str(key.type.arrow)} for name, key in bound.keys},
@@ -240,11 +252,12 @@ def _serving(live: _Live) -> dict[str, Any]:
     name, batch, tail = live.batch.fingerprint, live.batch, live.tail
     address = batch.address(live.tables, live.view.name)
     files = [file for part in batch.parts for file in files_of(live.tables, address, part)[1]]
+    cache = ReadCache((live.settings.serving.memory_mb << 20) // SHARE_OF_READS)
     partials = [from_ipc(commit.partials[name]) for commit in tail.commits if name in commit.partials]
     return {
         "files": [{"path": file.path, "bytes": file.size} for file in files],
         "rows": batch.rows,
-        "held": sum(file.size for file in files) <= HELD_BYTES,
+        "held": cache.has_room_for(sum(file.size for file in files)),
         "columns": state_schema(live.view).names,
         "tail": {
             "commits": len(tail.commits),
@@ -259,6 +272,23 @@ def _serving(live: _Live) -> dict[str, Any]:
 
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     """The document for a person."""
+    yield from _whence(document)
+    yield "\nlogical"
+    yield from _indent(_steps(document["logical"]))
+    if document["publication"] is None:
+        yield "\nnothing is published yet; `tandem up` or `tandem recompute` publishes"
+        return
+    for layer, sentences in (("batch", _of_batch), ("speed", _of_speed), ("serving", _of_serving)):
+        yield f"\n{layer}"
+        yield from (f"  {sentence}" for sentence in sentences(document[layer]))
+
+
+def _indent(steps: Iterator[tuple[str, str]]) -> Iterator[str]:
+    return (f"  {step:<10} {text}" for step, text in steps)
+
+
+def _whence(document: Mapping[str, Any]) -> Iterator[str]:
+    """Which view it is, and what it is made of."""
     stands = f"release {document['release']}" if document["release"] else "the project folder"
     yield f"view {document['view']}, fingerprint {document['fingerprint']}, as defined by {stands}"
     if "rollup_of" in document:
@@ -273,33 +303,12 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         of = document["rows_of"]
         yield f"a view of the rows that table {of} has: it reads no event and stores no state; each answer folds these rows,"
         yield f"so it stands where {of} does, and what follows of batch, speed and serving is of the table's versions"
-    yield "\nlogical"
-    yield from (f"  {step:<10} {text}" for step, text in _steps(document["logical"]))
-    if document["publication"] is None:
-        yield "\nnothing is published yet; `tandem up` or `tandem recompute` publishes"
-        return
-    for layer, sentences in (("batch", _of_batch), ("speed", _of_speed), ("serving", _of_serving)):
-        yield f"\n{layer}"
-        yield from (f"  {sentence}" for sentence in sentences(document[layer]))
 
 
 def _steps(logical: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    decode, unique, window = logical["decode"], logical["unique"], logical["window"]
-    yield "decode", f"{decode['decoder']}: records of topic {decode['topic']} to {decode['event']}, time {decode['event_time']}"
-    if decode["start"]:
-        yield "", start_sentence(decode["start"])
-    if decode["keep_s"] is not None:
-        yield "", f"records stay {span(timedelta(seconds=decode['keep_s']))}, and as long as a view needs them"
-    by = None if unique is None else ", ".join(unique["by"])
-    yield (
-        "unique",
-        f"one event per {by}; speed drops duplicates within {unique['dedup_window_s']:g} s" if by else "every record counts",
-    )
-    label = logical["label"]
-    yield "label", f"late: {label['lateness_s']:g} s behind its partition; ahead: {label['clock_skew_s']:g} s after its record"
-    yield "", f"a partition is idle {label['idle_s']:g} s behind the newest"
-    if logical["prepare"]:
-        yield "prepare", f"{logical['prepare']}: any number of rows from each event"
+    window = logical["window"]
+    if "decode" in logical:
+        yield from _steps_of_events(logical)
     yield from (("lookup", f"{name}: {text}") for name, text in logical.get("lookup", {}).items())
     yield "where", logical["where"] or "every event"
     yield from (("key", f"{name}: {key['type']} = {key['expression']}") for name, key in logical["keys"].items())
@@ -318,6 +327,25 @@ def _steps(logical: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "settle", f"batch, for all events below the cut: one row per {', '.join(logical['settle'])}"
     yield "arrange", f"one row per {', '.join(logical['arrange'])}" if logical["arrange"] else "one row per state"
     yield "present", ", ".join(logical["present"])
+
+
+def _steps_of_events(logical: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    decode, unique = logical["decode"], logical["unique"]
+    yield "decode", f"{decode['decoder']}: records of topic {decode['topic']} to {decode['event']}, time {decode['event_time']}"
+    if decode["start"]:
+        yield "", start_sentence(decode["start"])
+    if decode["keep_s"] is not None:
+        yield "", f"records stay {span(timedelta(seconds=decode['keep_s']))}, and as long as a view needs them"
+    by = None if unique is None else ", ".join(unique["by"])
+    yield (
+        "unique",
+        f"one event per {by}; speed drops duplicates within {unique['dedup_window_s']:g} s" if by else "every record counts",
+    )
+    label = logical["label"]
+    yield "label", f"late: {label['lateness_s']:g} s behind its partition; ahead: {label['clock_skew_s']:g} s after its record"
+    yield "", f"a partition is idle {label['idle_s']:g} s behind the newest"
+    if logical["prepare"]:
+        yield "prepare", f"{logical['prepare']}: any number of rows from each event"
 
 
 def _of_batch(batch: Mapping[str, Any]) -> Iterator[str]:
@@ -347,7 +375,7 @@ def _of_speed(speed: Mapping[str, Any]) -> Iterator[str]:
 
 def _of_serving(serving: Mapping[str, Any]) -> Iterator[str]:
     files, tail = serving["files"], serving["tail"]
-    kept = "read once and cached" if serving["held"] else "read for every answer"
+    kept = "read once and cached" if serving["held"] else "a look-up reads one row group"
     rows = "unknown" if serving["rows"] is None else serving["rows"]
     yield f"batch version: rows {rows}, files {len(files)}, bytes {_sum(files, 'bytes')}, {kept}"
     yield f"tail: {', '.join(f'{what} {number}' for what, number in tail.items())}, merged and cached"

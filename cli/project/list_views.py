@@ -5,11 +5,11 @@ from typing import Any
 
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.drift import with_published_times
-from tandem.views.dated import starts
+from tandem.views.composite.dated import starts
+from tandem.views.composite.table import origin, origin_text
 from tandem.views.exactness import of_measures, span
 from tandem.views.source.source import Source
 from tandem.views.start import start_document
-from tandem.views.table import origin, origin_text
 from tandem.views.view import View
 
 

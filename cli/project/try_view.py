@@ -22,6 +22,8 @@ from tandem.cli.records.reject_groups import RejectGroup, RejectGroups, by_reaso
 from tandem.infra import clock
 from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.serving.read.window_zone import rows_in, rows_with_local, zone_name
+from tandem.views.composite.table import looked_up
+from tandem.views.composite.together import several
 from tandem.views.counted import counted
 from tandem.views.decode.file import layout
 from tandem.views.decode.sample_records import as_records
@@ -30,14 +32,11 @@ from tandem.views.exactness import Exactness, of_measures
 from tandem.views.kernel.deduplicate import identity_columns
 from tandem.views.kernel.kernel import Partial, current, decode, deduplicate, merge, partial_of, prepare, present
 from tandem.views.kernel.rows import to_rows
-from tandem.views.source.event_maxima import maxima_of
 from tandem.views.source.log_order import event_rejects
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.source.record_filter import ByHeader
 from tandem.views.source.source import Source
-from tandem.views.source.watermark import newest, watermark
-from tandem.views.table import looked_up
-from tandem.views.together import several
+from tandem.views.source.watermark import maxima_of, newest, watermark
 from tandem.views.view import View
 
 TOPIC = "file"

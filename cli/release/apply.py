@@ -19,6 +19,7 @@ from tandem.cli.release.promote import Gate, MaxLag, Why, promoted
 from tandem.cli.release.start_option import From, start_of
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish.releases import Releases
+from tandem.serving.status.releases import document_of, expectation_lines
 from tandem.views.project import project
 
 EXAMPLES: Final = 3
@@ -86,6 +87,7 @@ def _document(done: Applied) -> dict[str, Any]:
         "lag": dict(done.lags),
         "bytes_written": done.written,
         "views": {} if done.diff is None else {name: dict(view) for name, view in done.diff.views.items()},
+        "audits": [document_of(audit) for audit in done.expected],
     }
 
 
@@ -97,6 +99,7 @@ def lines(done: Applied) -> Iterator[str]:
     yield f"release {done.release} is ready; view data written: {size(done.written)}"
     for name, view in ({} if done.diff is None else done.diff.views).items():
         yield from _view(name, view, done.release)
+    yield from (f"  {line}" for line in expectation_lines(done.expected))
 
 
 def _view(name: str, view: Mapping[str, Any], release: int) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """`tandem diff`: the rows in which a release that is not live answers differently, and why."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal
@@ -10,8 +9,9 @@ import typer
 
 from tandem.cli.command.call import Call, Output
 from tandem.cli.command.options import release_of
-from tandem.cli.command.text_tables import aligned, cell
-from tandem.cli.release.diff_figures import figures
+from tandem.cli.command.text_tables import aligned
+from tandem.cli.release.diff_figures import difference_cells, difference_document, figures
+from tandem.cli.release.markdown import markdown_table, plain
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import distance
 from tandem.ledger.publish.promotion import NotReady
@@ -20,11 +20,8 @@ from tandem.serving.read.release_comparison import ReasonedRow, ReleaseCompariso
 from tandem.views.counted import counted
 from tandem.views.errors import TandemError
 from tandem.views.verify.release_diff import to_json
-from tandem.views.windows import WINDOW_COLUMNS
 
 ROWS: Final = 20
-_MARKS: Final = re.compile(r"[][\\`*_<>|&#~!@()]")
-"""Characters that mean something in Markdown or HTML, or mention somebody in a comment."""
 
 
 def run(
@@ -112,16 +109,7 @@ def _document(comparison: ViewComparison, limit: int) -> dict[str, Any]:
 
 
 def _row(row: ReasonedRow) -> dict[str, Any]:
-    difference = row.difference
-    return {
-        "row": dict(difference.row),
-        "only": {None: None, "old": "live", "new": "release"}[difference.only],
-        "measures": {name: {"live": live, "release": other} for name, (live, other) in difference.measures.items()},
-        "relative_error": difference.symmetric,
-        "absolute_error": difference.absolute,
-        "reasons": list(row.why.reasons),
-        "certain": row.why.certain,
-    }
+    return {**difference_document(row.difference), "reasons": list(row.why.reasons), "certain": row.why.certain}
 
 
 def _headline(document: Mapping[str, Any]) -> str:
@@ -155,14 +143,7 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row that differs, for a person: keys and window, the values of both sides, and the reasons. No key has a space."""
-    side = {None: "both", "live": "only live", "release": "only new"}[row["only"]]
-    values = ", ".join(
-        f"{name} {cell(both['live'])} -> {cell(both['release'])}" if row["only"] is None else f"{name} {cell(both[row['only']])}"
-        for name, both in row["measures"].items()
-    )
-    reasons = (" and " if row["certain"] else " or ").join(row["reasons"])
-    place = {name: value for name, value in row["row"].items() if value is not None or name not in WINDOW_COLUMNS}
-    return {**place, "row of": side, "its values": values, "its reason": reasons}
+    return {**difference_cells(row), "its reason": (" and " if row["certain"] else " or ").join(row["reasons"])}
 
 
 def _markdown(document: Mapping[str, Any]) -> Iterator[str]:
@@ -175,25 +156,13 @@ def _markdown(document: Mapping[str, Any]) -> Iterator[str]:
          f"only release {release}": view["only_new"]}
         for name, view in views.items()
     ]  # fmt: skip
-    yield from _table(rows)
+    yield from markdown_table(rows)
     for name, view in views.items():
         about = [*([] if view["comparable"] else ["its keys or windows differ, so rows cannot be paired"]), *_about(view)]
         if about or view["rows"]:
             yield ""
-            yield f"**{_plain(name)}**"
-            yield from (f"* {_plain(line)}" for line in about)
+            yield f"**{plain(name)}**"
+            yield from (f"* {plain(line)}" for line in about)
         if view["rows"]:
             yield ""
-            yield from _table([_cells(row) for row in view["rows"]])
-
-
-def _table(rows: list[dict[str, Any]]) -> Iterator[str]:
-    if rows:
-        yield f"| {' | '.join(map(_plain, rows[0]))} |"
-        yield f"| {' | '.join('---' for _ in rows[0])} |"
-        yield from (f"| {' | '.join(_plain(cell(value)) for value in row.values())} |" for row in rows)
-
-
-def _plain(text: str) -> str:
-    """Text that Markdown shows as it is: keys are data, and may contain anything."""
-    return _MARKS.sub(lambda mark: f"&#{ord(mark[0])};", text)
+            yield from markdown_table([_cells(row) for row in view["rows"]])

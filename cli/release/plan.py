@@ -16,8 +16,8 @@ from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import StandingReleases
+from tandem.views.composite.dated import starts
 from tandem.views.counted import counted
-from tandem.views.dated import starts
 from tandem.views.fingerprint.definition_diff import DefinitionChange, DefinitionChanges, SourceChanges, ViewChanges
 from tandem.views.instant import utc_text
 

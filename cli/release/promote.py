@@ -36,7 +36,7 @@ Why = Annotated[str, typer.Option(metavar="TEXT", help="The reason that `tandem 
 def run(
     call: Call,
     release: Annotated[
-        int | None, typer.Argument(metavar="[RELEASE]", help="The release. Default: the newest ready one after the live release.")
+        int | None, typer.Argument(metavar="RELEASE", help="The release. Default: the newest ready one after the live release.")
     ] = None,
     *,
     gate: Gate = None,

@@ -19,7 +19,7 @@ from tandem.ledger.publish.releases import Releases
 from tandem.serving.status.quarantine import After, reject_totals, rejects
 from tandem.views.counted import counted
 from tandem.views.errors import TandemError, listed
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.instant import utc_text
 
 _PAGE: Final = 20

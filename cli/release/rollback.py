@@ -21,7 +21,7 @@ from tandem.views.errors import TandemError
 def run(
     call: Call,
     number: Annotated[
-        int | None, typer.Argument(metavar="[N]", help="The publication. Default: the last one before the release changed.")
+        int | None, typer.Argument(metavar="N", help="The publication. Default: the last one before the release changed.")
     ] = None,
     *,
     release: Annotated[

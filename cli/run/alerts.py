@@ -29,7 +29,7 @@ from tandem.serving.sinks.alerts.delivery import receivers_of
 from tandem.serving.sinks.alerts.episodes import Edge
 from tandem.serving.sinks.alerts.run import AlertRunner, alert_runner
 from tandem.serving.sinks.alerts.webhook import edge_document
-from tandem.serving.sinks.run import reason_of
+from tandem.serving.sinks.sink_threads import reason_of
 from tandem.views.errors import DefinitionError, TandemError
 from tandem.views.instant import utc_text
 from tandem.views.project.project import Project
@@ -41,7 +41,7 @@ LOCK: Final = "alerts"
 def run(
     call: Call,
     what: Annotated[
-        Literal["list", "run"], typer.Argument(metavar="[list|run]", help="`list` shows what is stored; `run` follows and sends.")
+        Literal["list", "run"], typer.Argument(metavar="list|run", help="`list` shows what is stored; `run` follows and sends.")
     ] = "list",
     *,
     once: Annotated[bool, typer.Option("--once", help="With `run`: one step to the newest snapshot; send all, and end.")] = False,

@@ -33,7 +33,7 @@ class NoSuchPart(TandemError, code="part-unknown"):
 def run(
     call: Call,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[PART]...", help="Only these parts: broker, speed, spark-speed, recompute, ...")
+        list[str] | None, typer.Argument(metavar="PART", help="Only these parts: broker, speed, spark-speed, recompute, ...")
     ] = None,
     *,
     level: Annotated[Level, typer.Option(help="Show lines of this level and above.")] = "info",

@@ -30,6 +30,7 @@ from tandem.serving.http.app import application
 from tandem.serving.http.commands import TandemCommand
 from tandem.serving.http.composition import of_project
 from tandem.serving.http.listener import CannotServe, Tls
+from tandem.serving.http.requests.answer_log import answer_log
 from tandem.speed.hot.process import hot_process, why_not
 
 _FIRST = "first"
@@ -65,6 +66,7 @@ def run(
         with (
             telling.recorded(settings, "access", now=clock.now) as access,
             telling.recorded(settings, "audit", now=clock.now) as audit,
+            answer_log(settings, now=clock.now) as answers,
             part_log(call, settings, part_processes.SERVER) as log,
             signals.stopping() as stop,
         ):
@@ -94,6 +96,7 @@ def run(
                 now=clock.now,
                 clock=time.monotonic,
                 feed=feed,
+                answers=answers,
                 exits_if_hung=True,
             )
             with hot_process(call.project, folders.child_environment(call.environ), feed, log.warning):

@@ -24,10 +24,10 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.feed import HotFeed
 from tandem.serving.connection import EVERY_S, Connection
 from tandem.serving.memory.store import Store
+from tandem.serving.sinks.changes_to_send import SinkStep, await_answers, token_in, token_of_target
 from tandem.serving.sinks.definition import follows_hot, sinks_of
-from tandem.serving.sinks.follow import SinkStep, await_answers, token_in, token_of_target
 from tandem.serving.sinks.polls import SinkPolls
-from tandem.serving.sinks.run import SinkRunner, fingerprint
+from tandem.serving.sinks.sink_threads import SinkRunner, fingerprint
 from tandem.serving.sinks.target import SinkInProject, Target
 from tandem.serving.status.sink_report import forget_others
 from tandem.speed.hot.process import hot_process, why_not
@@ -43,9 +43,7 @@ _FOLD_S: Final = 0.05
 
 def run(
     call: Call,
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The sink's name; without it all sinks and alerts.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The sink's name; without it all sinks and alerts.")] = None,
     *,
     once: Annotated[bool, typer.Option("--once", help="Bring the target to the newest snapshot, and end.")] = False,
 ) -> Output | None:
@@ -100,7 +98,8 @@ def _polls(
     hot = any(follows_hot(each.sink) for each in sinks) and why_not(settings) is None
     cold = not hot or alerts or not all(follows_hot(each.sink) for each in sinks)
     feed = HotFeed(time.monotonic) if hot else None
-    polls = SinkPolls(_connection(settings) if cold else None, _connection(settings, feed) if hot else None, feed)
+    every_s = max(EVERY_S, settings.serving.poll_ms / 1000)
+    polls = SinkPolls(_connection(settings) if cold else None, _connection(settings, feed) if hot else None, feed, every_s)
     environ = folders.child_environment(call.environ)
     with hot_process(call.project, environ, feed, log, reader="sinks", least_s=_FOLD_S), closing(polls):
         yield polls

@@ -19,8 +19,9 @@ from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.views.alert import Alert
 from tandem.views.errors import DefinitionError, TandemError
+from tandem.views.instant import APPEND_TIME
 from tandem.views.sinks.sink import Sink
-from tandem.views.source.source import APPEND_TIME, Source
+from tandem.views.source.source import Source
 
 
 def run(
@@ -119,7 +120,7 @@ def _provide_outputs(
             call.say("the project has no sinks and alerts any more: ending their process")
             supervised.end([name])
         return
-    from tandem.serving.sinks.run import fingerprint  # noqa: PLC0415 - few projects have a sink
+    from tandem.serving.sinks.sink_threads import fingerprint  # noqa: PLC0415 - few projects have a sink
 
     facts = None if running is None else part_processes.announced(settings.folder, name, running)
     if running is None:

@@ -20,6 +20,8 @@ class Configuration:
     """The command, the project and the schedules: cron expressions in UTC, empty for none.
 
     * `name`: the project's name in the names of assets; by default the name of its folder.
+    * `pod`: the template of the pod in which a task runs its command; empty to run it in the task's own process. In a pod
+      `project` is a path of the image.
     * `api`, `passwords`: the address of Airflow's REST API, and the file of its users' passwords, for the notes of runs. Without
       them runs have no notes.
     """
@@ -35,6 +37,7 @@ class Configuration:
     watch_log: str = "*/10 * * * *"
     retries: int = 3
     retry_s: int = 30
+    pod: str = ""
     api: str = ""
     passwords: str = ""
 

@@ -8,7 +8,6 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from tandem_dags import notes
-from tandem_dags.configuration import configuration
 from tandem_dags.task import STATUS, Tandem
 
 Approval = Literal["if shut", "always", "never"]
@@ -35,8 +34,10 @@ class Apply(Tandem):
     def execute(self, context: Context) -> dict[str, Any]:
         """Run `apply`, which continues what an earlier try has built, and write the differences to the run's note."""
         done = self.run_command(_options(self.arguments, context, "accept_gap", "accept_shorter_history", "max_lag"))
+        if done.code and (text := notes.unmet(done.document)):
+            _told(self, context, "not as expected", text)
         self.judge(done)
-        diff = differences(done.document)
+        diff = "\n".join(filter(None, (differences(done.document), notes.unmet(done.document))))
         _told(self, context, "diff", diff)
         return {"release": done.document["release"], "live_release": done.document["live_release"], "diff": diff[:2000]}
 
@@ -148,11 +149,7 @@ def _told(task: Tandem, context: Context, title: str, text: str) -> None:
     earlier = _of(context, "plan", key="note") or ""
     note = f"{earlier}\n\n{text}" if earlier else text
     context["ti"].xcom_push(key="note", value=note[:2000])
-    try:
-        notes.write(configuration(), context["dag_run"].dag_id, context["run_id"], note)
-    except OSError as error:
-        # The note is only a convenience: the log has the same text.
-        task.log.warning("the run has no note: %s", error)
+    notes.tell(context["dag_run"].dag_id, context["run_id"], note, task.log.warning)
 
 
 def _of(context: Context, task: str, key: str = "return_value") -> Any:

@@ -15,13 +15,14 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal
 
-from airflow.sdk import Asset, AssetAlias, BaseOperator, Context
+from airflow.sdk import Asset, AssetAlias, BaseOperator, Context, get_current_context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 from airflow.sdk.log import mask_secret
 
-from tandem_dags import assets
+from tandem_dags import assets, notes
 from tandem_dags.command import WRONG_USAGE, Command, Done, secrets_of
 from tandem_dags.configuration import configuration
+from tandem_dags.pod import PodCommand
 from tandem_dags.progress import ended as ended_hours
 
 STATUS = (0, 3)
@@ -38,7 +39,8 @@ class Tandem(BaseOperator):
     * `announce`: the publication in the document becomes events of its views' assets.
     * `hours`: also events of the hours that ended since the last run.
 
-    If publishing is paused, there are no events and the task is skipped.
+    If publishing is paused, there are no events and the task is skipped. Conditions of views that rows do not meet are in the
+    run's note.
     """
 
     template_fields: Collection[str] = ("arguments",)
@@ -63,11 +65,13 @@ class Tandem(BaseOperator):
         self.windows = windows
         self.announce = announce
         self.hours = hours
-        self._command: Command | None = None
+        self._command: Command | PodCommand | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Run the command and return the kept fields of its document."""
         done = self.run_command([*self.arguments, *self._bounds(context)])
+        if text := notes.unmet(done.document):
+            notes.tell(context["dag_run"].dag_id, context["run_id"], text, self.log.warning)
         self.judge(done)
         if self.announce is not None:
             if done.document.get("paused"):
@@ -84,10 +88,15 @@ class Tandem(BaseOperator):
         configured, secrets = configuration(), secrets_of(os.environ)
         for secret in secrets:
             mask_secret(secret)
-        words = [configured.tandem, *arguments, "--project", configured.project, "--json"]
+        words = [*arguments, "--project", configured.project, "--json"]
         self.log.info("tandem %s", " ".join(arguments))
-        self._command = Command(words, secrets, who=f"Airflow, DAG {self.dag_id}")
-        done = self._command.run(lambda line: self.log.info("%s", line))
+        who = f"Airflow, DAG {self.dag_id}"
+        if configured.pod:
+            self._command = in_pod = PodCommand(words, configured.pod, who, self.task_id)
+            done = in_pod.run(get_current_context())
+        else:
+            self._command = here = Command([configured.tandem, *words], secrets, who=who)
+            done = here.run(lambda line: self.log.info("%s", line))
         self.log.info("exit code %s: %s", done.code, json.dumps(done.document)[:20_000])
         return done
 

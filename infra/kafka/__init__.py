@@ -13,6 +13,8 @@ from tandem.infra.kafka.contract import (
     MOST_BYTES,
     Appended,
     BrokerRefused,
+    BrokerTooOld,
+    LoginRefused,
     NoBroker,
     NotAppended,
     NoTopic,
@@ -21,8 +23,10 @@ from tandem.infra.kafka.contract import (
     Outcome,
     ProducerFenced,
     Record,
+    RightMissing,
     Told,
     Topic,
+    UnknownAuthority,
 )
 
 if TYPE_CHECKING:
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from tandem.infra.kafka.kafka_python.groups import commit_offsets
     from tandem.infra.kafka.kafka_python.records import records, records_at
     from tandem.infra.kafka.kafka_python.topics import (
+        brokers,
         configurations,
         create,
         delete_before,
@@ -56,8 +61,10 @@ __all__ = [
     "Appender",
     "BrokerConnection",
     "BrokerRefused",
+    "BrokerTooOld",
     "BulkReader",
     "ExactlyOnceAppender",
+    "LoginRefused",
     "NoBroker",
     "NoTopic",
     "NotAppended",
@@ -66,9 +73,12 @@ __all__ = [
     "Outcome",
     "ProducerFenced",
     "Record",
+    "RightMissing",
     "Sender",
     "Told",
     "Topic",
+    "UnknownAuthority",
+    "brokers",
     "commit_offsets",
     "configurations",
     "connect",

@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from tandem.infra.kafka.address import Address
-from tandem.infra.kafka.contract import BrokerRefused, NoBroker, Topic
+from tandem.infra.kafka.contract import BrokerRefused, NoBroker, RightMissing, Topic
+from tandem.infra.kafka.native_errors import NativeErrors
+from tandem.infra.kafka.refusals import refusal_of
 from tandem.views.arrow.arrays import from_numpy
 from tandem.views.arrow.python_values import array, scalar
 from tandem.views.source.offset_ranges import Interval, Offsets, Partition
@@ -56,14 +58,14 @@ class BulkReader:
     """
 
     def __init__(self, address: Address, topics: Sequence[Topic], starts: Offsets, *, columns: Sequence[str]) -> None:
-        self._address, self._columns = address, columns
+        self._address, self._columns, self._errors = address, columns, NativeErrors(address)
         self._ids = {topic.name: topic.id for topic in topics}
         names = {topic.id: topic.name for topic in topics}
         self._consumer = Consumer(
             {
                 "bootstrap.servers": address.bootstrap,
                 "log_level": 0,
-                "error_cb": lambda _: None,
+                "error_cb": self._errors,
                 "group.id": "tandem-hot",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
@@ -97,9 +99,17 @@ class BulkReader:
             except KafkaException as error:
                 raise NoBroker(f"Kafka at {self._address.bootstrap} did not return records: {error}") from None
             messages += self._records_of(some, ends)
+            if some:
+                self._errors.clear()
             if not some or (not left and len(some) < most):
                 break
+        self._errors.raise_lasting()
         return ReadRecords(self._table(messages), ends)
+
+    @property
+    def refusal(self) -> BrokerRefused | None:
+        """Why the broker refuses the client; None if it never did, or has answered since."""
+        return self._errors.refusal
 
     def nothing(self) -> pa.Table:
         """No records."""
@@ -130,7 +140,8 @@ class BulkReader:
         elif error.code() in _GONE:
             raise LogMoved(str(error.str()))
         elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            raise BrokerRefused(f"Kafka at {self._address.bootstrap} refuses to return records: {error.str()}")
+            what = f"records of topic '{message.topic()}'"
+            raise refusal_of(self._address, str(error.str()), what=what) or RightMissing(what)
         elif error.fatal() and not error.retriable():
             raise NoBroker(f"Kafka at {self._address.bootstrap} did not return records: {error.str()}")
         # Else the client tries again, or needs no answer: it asks for its group's coordinator, and no group is used.
@@ -188,7 +199,7 @@ def records_within(
             if (now := read.ends.get(place, reached)) > reached:
                 reached, deadline = now, time.monotonic() + address.timeout_s
             elif time.monotonic() > deadline:
-                raise NoBroker(f"Kafka at {address.bootstrap} did not return records in time")
+                raise reader.refusal or NoBroker(f"Kafka at {address.bootstrap} did not return records in time")
             yield read.records if reached <= end else read.records.filter(pc.less(read.records["offset"], end))
     finally:
         reader.close()

@@ -75,6 +75,22 @@ class BrokerRefused(NoBroker, code="broker-refused"):
     """The broker answers and refuses: a login, a right or a value is wrong. A retry does not help."""
 
 
+class LoginRefused(BrokerRefused, code="broker-login-refused"):
+    """The broker, or the token endpoint, refuses the user's password, certificate or token."""
+
+
+class RightMissing(BrokerRefused, code="broker-right-missing"):
+    """The broker denies the user an operation: no ACL allows it."""
+
+
+class UnknownAuthority(BrokerRefused, code="broker-authority-unknown"):
+    """No authority that the client trusts has signed the broker's certificate."""
+
+
+class BrokerTooOld(BrokerRefused, code="broker-too-old"):
+    """The broker is of a version that lacks what the platform asks of it."""
+
+
 class NoTopic(TandemError, code="topic-missing"):
     """The broker has no such topic, or no longer has it."""
 

@@ -8,7 +8,7 @@ import base64
 import contextlib
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Thread
 from typing import Final, NoReturn, Self
@@ -17,6 +17,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from tandem.infra.kafka.address import Address
 from tandem.infra.kafka.contract import MOST_BYTES, BrokerRefused, NoBroker, NotSent, ProducerFenced, Record, Topic
+from tandem.infra.kafka.native_errors import NativeErrors
+from tandem.infra.kafka.refusals import refusal_of
 from tandem.infra.kafka.sending import producer_options
 from tandem.views.source.offset_ranges import Offsets
 
@@ -70,9 +72,13 @@ class ExactlyOnceAppender:
         self._address, self._topic, self._name = address, topic, name
         self._ends = {number: ends.get((topic.id, number), 0) for number in range(topic.partitions)}
         self._failure: KafkaError | None = None
+        self._errors = NativeErrors(address)
         times = {"transaction.timeout.ms": str(_TRANSACTION_S * 1000), "message.timeout.ms": str(_DELIVERY_S * 1000)}
-        self._producer = Producer({**producer_options(address, most_bytes=MOST_BYTES), "transactional.id": name, **times})
-        common = {"bootstrap.servers": address.bootstrap, "log_level": 0, "error_cb": lambda _: None, **address.options}
+        reporting = {"error_cb": self._errors}
+        self._producer = Producer(
+            {**producer_options(address, most_bytes=MOST_BYTES), "transactional.id": name, **times, **reporting}
+        )
+        common = {"bootstrap.servers": address.bootstrap, "log_level": 0, **reporting, **address.options}
         self._group = Consumer({**common, "group.id": name, "enable.auto.commit": False, "isolation.level": "read_committed"})
         try:
             self._producer.init_transactions(address.timeout_s)
@@ -113,11 +119,21 @@ class ExactlyOnceAppender:
         self._ends = {number: max(end, stored.ends.get((self._topic.id, number), 0)) for number, end in self._ends.items()}
         self.append([], stored.text)
 
-    def append(self, records: Sequence[Record], text: str, *, placed: Sequence[tuple[int, Record]] = ()) -> None:
+    def append(
+        self,
+        records: Sequence[Record],
+        text: str,
+        *,
+        placed: Sequence[tuple[int, Record]] = (),
+        check: Callable[[], bool] | None = None,
+    ) -> bool:
         """Append the `placed` records to their partitions, then the others by their keys, and store the text: all or nothing.
 
-        A record's own milliseconds are left out. Raises NotSent for a text or record that is too large, ProducerFenced if a later
-        appender has the name, BrokerRefused, and NoBroker: then the transaction may have been committed.
+        `check` is called once the log has the records, uncommitted: with False nothing is appended, and this returns False. So a
+        check of what other producers have appended before them is exact. A record's own milliseconds are left out.
+
+        Raises NotSent for a text or record that is too large, ProducerFenced if a later appender has the name, BrokerRefused,
+        what `check` raises, and NoBroker: then the transaction may have been committed.
         """
         metadata = self._metadata(text)
         try:
@@ -130,6 +146,9 @@ class ExactlyOnceAppender:
                 # confluent-kafka 2.16 answers a fatal error here by SystemError; the next call has the reason.
                 with contextlib.suppress(SystemError, KafkaError):
                     self._producer.flush(_DELIVERY_S + _ABORT_S)
+            if self._failure is None and check is not None and not self._passes(check):
+                self._producer.abort_transaction(_ABORT_S)
+                return False
             if self._failure is None:
                 # The marker that ends the transaction in a partition takes an offset, too.
                 offsets = [
@@ -141,6 +160,16 @@ class ExactlyOnceAppender:
             with contextlib.suppress(KafkaException):
                 self._producer.abort_transaction(_ABORT_S)
             self._raise(error.args[0])
+        return True
+
+    def _passes(self, check: Callable[[], bool]) -> bool:
+        """What the check returns. An error of it ends the transaction."""
+        try:
+            return check()
+        except BaseException:
+            with contextlib.suppress(KafkaException):
+                self._producer.abort_transaction(_ABORT_S)
+            raise
 
     def _metadata(self, text: str) -> list[str]:
         packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
@@ -216,5 +245,9 @@ class ExactlyOnceAppender:
             raise ProducerFenced(f"another process appends to topic {self._topic.name!r} as {self._name!r}; run one at a time")
         if KafkaError.MSG_SIZE_TOO_LARGE in codes:
             raise NotSent(f"{place} did not accept a record of topic {self._topic.name!r}: {causes[-1].str()}")
+        self._producer.poll(0)  # a refused login is reported there alone
+        what, words = f"a transaction of topic {self._topic.name!r}", str(causes[-1].str())
+        if cause := refusal_of(self._address, words, what=what) or self._errors.refusal:
+            raise cause
         kind = BrokerRefused if codes & _REFUSED else NoBroker
-        raise kind(f"{place} did not complete a transaction of topic {self._topic.name!r}: {causes[-1].str()}")
+        raise kind(f"{place} did not complete {what}: {words}")

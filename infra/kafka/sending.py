@@ -1,9 +1,9 @@
 """Every record that the platform appends to the log is sent here, by librdkafka."""
 
-import contextlib
+import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Self
@@ -12,6 +12,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from tandem.infra.kafka.address import Address
 from tandem.infra.kafka.contract import MOST_BYTES, Appended, NotAppended, NotSent, Outcome, Record, Told
+from tandem.infra.kafka.native_errors import NativeErrors
+from tandem.infra.kafka.refusals import refusal_of
 
 # A record that no broker has acknowledged for this long is given up: the sender reports it instead of retrying for minutes.
 _DELIVERY_S: Final = 30
@@ -62,8 +64,10 @@ class Appender:
     def __init__(self, address: Address, *, seconds: float) -> None:
         self.address = address
         self._seconds = seconds
-        self._broken, self._closed, self._lock = threading.Event(), threading.Event(), threading.Lock()
+        self._broken, self._closed, self._changed = threading.Event(), threading.Event(), threading.Condition()
+        self._in_flight = 0
         own = {"message.timeout.ms": str(int(seconds * 1000)), "reconnect.backoff.max.ms": str(_RECONNECT_MS)}
+        self._errors = NativeErrors(address)
         self._producer = Producer(producer_options(address, most_bytes=MOST_BYTES) | own | {"error_cb": self._told_of})
         self._thread = threading.Thread(target=self._hear, name="appending", daemon=True)
         self._thread.start()
@@ -80,6 +84,8 @@ class Appender:
         its timestamp is the time of its sending, or the log's.
         """
         batch = _Batch(told, [None] * len(records))
+        with self._changed:
+            self._in_flight += len(records)
         for number, record in enumerate(records):
             try:
                 self._producer.produce(
@@ -95,29 +101,38 @@ class Appender:
 
     def close(self) -> None:
         """Wait until all records are acknowledged or given up, then end."""
-        with contextlib.suppress(KafkaException):
-            self._producer.flush(self._seconds + _LATE_S)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._in_flight, self._seconds + _LATE_S)
         self._closed.set()
         self._thread.join()
 
     def _hear(self) -> None:
         while not self._closed.is_set():
-            self._producer.poll(_POLL_S)
+            try:
+                self._producer.poll(_POLL_S)
+            except KafkaException as error:  # a fatal one, once; the outcomes of the records follow
+                self._told_of(error.args[0])
 
     def _delivered(self, batch: _Batch, number: int, error: KafkaError | None, message: Message) -> None:
         if error is None:
             offset = int(message.offset() or 0)
+            self._errors.clear()
             self._heard(batch, number, Appended(int(message.partition() or 0), offset if offset >= 0 else None))
         else:
             self._told_of(error)
-            self._heard(batch, number, NotAppended(str(error.str()), sure=error.code() in _REFUSALS))
+            cause = self._errors.refusal
+            why = str(error.str()) if cause is None else f"{error.str()}: {cause}"
+            self._heard(batch, number, NotAppended(why, sure=error.code() in _REFUSALS))
 
     def _heard(self, batch: _Batch, number: int, outcome: Outcome) -> None:
-        # Callbacks run in the thread that polls: the polling thread, and the thread that flushes at the end.
-        with self._lock:
+        # Called by the polling thread, and by `append` for a record that the client does not take.
+        with self._changed:
+            self._in_flight -= 1
             batch.heard(number, outcome)
+            self._changed.notify_all()
 
     def _told_of(self, error: KafkaError) -> None:
+        self._errors(error)
         if error.fatal() or error.code() == KafkaError._FATAL:  # noqa: SLF001 - its name
             self._broken.set()
 
@@ -135,10 +150,9 @@ class Sender:
         self.acknowledged = 0
         self.positions: dict[tuple[str, int], int] = {}
         self._refused: KafkaError | None = None
-        self._address = address
-        self._producer = Producer(
-            producer_options(address, most_bytes=most_bytes) | {"message.timeout.ms": str(_DELIVERY_S * 1000)}
-        )
+        self._address, self._errors = address, NativeErrors(address)
+        limits = {"message.timeout.ms": str(_DELIVERY_S * 1000), "error_cb": self._errors}
+        self._producer = Producer(producer_options(address, most_bytes=most_bytes) | limits)
 
     def __enter__(self) -> Self:
         return self
@@ -165,28 +179,45 @@ class Sender:
             try:
                 self._producer.produce(topic, value, key, on_delivery=self._delivered, **further)
             except BufferError:
-                self._producer.poll(0.1)
+                self._hear(0.1)
             except KafkaException as error:
                 # Records that were handed over before are still sent, so that the number of acknowledged records is correct.
-                self._producer.flush(_DELIVERY_S)
+                self._drain(_DELIVERY_S)
+                self._raise_refusal()
                 complaint = self._complaint(error.args[0])
                 raise NotSent(f"{complaint}; the record has {len(value or b'')} bytes") from None
             else:
                 break
             self._raise_refusal()
-        self._producer.poll(0)
+        self._hear(0)
         self._raise_refusal()
 
     def poll(self) -> None:
         """Process acknowledgements while nothing is sent; raises NotSent if a record was refused."""
-        self._producer.poll(0)
+        self._hear(0)
         self._raise_refusal()
+
+    def _hear(self, seconds: float) -> None:
+        """Have the client process acknowledgements. It raises a fatal error, once, which no record survives.
+
+        `poll` ends with that error, and the next one continues. `flush` of confluent-kafka 2.16 goes on: it calls back with the
+        error set, so that the callback fails and its record has no outcome.
+        """
+        try:
+            self._producer.poll(seconds)
+        except KafkaException as error:
+            self._errors(error.args[0])
+            self._refused = self._refused or error.args[0]
+
+    def _drain(self, seconds: float) -> None:
+        """Wait until no record is in flight, but no longer than that, nor beyond a refusal."""
+        deadline = time.monotonic() + seconds
+        while len(self._producer) and self._refused is None and time.monotonic() < deadline:
+            self._hear(_POLL_S)
 
     def finish(self) -> None:
         """Wait until every record is acknowledged; raises NotSent if one is not."""
-        deadline = time.monotonic() + 2 * _DELIVERY_S
-        while self._producer.flush(0.2) and time.monotonic() < deadline:
-            self._raise_refusal()
+        self._drain(2 * _DELIVERY_S)
         self._raise_refusal()
         if left := len(self._producer):
             raise NotSent(f"{self._address.bootstrap} did not acknowledge {left} records in time")
@@ -195,23 +226,33 @@ class Sender:
         if error is not None:
             self._refused = self._refused or error
             return
+        self._errors.clear()
         self.acknowledged += 1
         self.positions[(str(message.topic()), int(message.partition() or 0))] = int(message.offset() or 0) + 1
 
     def _raise_refusal(self) -> None:
         if self._refused is not None:
+            if cause := refusal_of(self._address, str(self._refused.str()), what="an append") or self._errors.refusal:
+                raise NotSent(f"{cause}; {self.acknowledged} records were acknowledged", code=cause.code)
             raise NotSent(self._complaint(self._refused))
 
     def _complaint(self, error: KafkaError) -> str:
         return f"Kafka at {self._address.bootstrap} did not accept a record: {error.str()}; {self.acknowledged} were acknowledged"
 
 
-def producer_options(address: Address, *, most_bytes: int) -> dict[str, str | int | Callable[[KafkaError], None]]:
+def _silent() -> logging.Logger:
+    logger = logging.getLogger("librdkafka")
+    logger.setLevel(logging.CRITICAL + 1)
+    return logger
+
+
+def producer_options(address: Address, *, most_bytes: int) -> dict[str, Any]:
     """The configuration of a producer: acks=all, each record once and in order, partitions as in Java's producer."""
     return {
         "bootstrap.servers": address.bootstrap,
-        # Errors reach the caller as exceptions; librdkafka's own log would go to the terminal.
+        # Errors reach the caller as exceptions; librdkafka's own log would go to the terminal, of fatal errors at any level.
         "log_level": 0,
+        "logger": _silent(),
         "error_cb": lambda _: None,
         "acks": "all",
         "enable.idempotence": "true",

@@ -28,7 +28,7 @@ def inputs(pyproject: Mapping[str, Any]) -> dict[str, list[str]]:
         "airflow": groups["airflow"],
         "docs": groups["docs"],
         "uv": groups["set-up"],
-        "build": pyproject["build-system"]["requires"],
+        "build": [*pyproject["build-system"]["requires"], *groups["release"]],
     }
 
 

@@ -64,12 +64,13 @@ def empty(path: Path, bounds: LogBounds) -> None:
 class LogFile:
     """A file that lines are appended to, each with one write, by any number of threads and processes.
 
-    With `standard` this process's stdout and stderr go to the file, also after a rotation.
+    With `standard` this process's stdout and stderr go to the file, also after a rotation. A new file gets this `mode`.
     """
 
     path: Path
     bounds: LogBounds
     standard: bool = False
+    mode: int = 0o644
     _descriptor: int | None = field(default=None, init=False, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
 
@@ -103,7 +104,7 @@ class LogFile:
 
     def _opened(self) -> int:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, self.mode)
 
 
 def _make_room(path: Path, bounds: LogBounds) -> None:

@@ -7,7 +7,6 @@ and start time together are unique for as long as the machine runs.
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -79,7 +78,7 @@ def spawn(
     once; see `wait`.
     """
     if dies_with_us:
-        command = [sys.executable, "-I", "-S", pdeathsig.__file__, str(os.getpid()), *command]
+        command = pdeathsig.command(command)
     log = log_of(state, name)
     output = log.with_suffix(OUT) if logs_itself else log
     log.parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +45,7 @@ class BoundedChild:
         with tempfile.TemporaryFile() as out:
             with self._lock:
                 process = self._process = subprocess.Popen(  # noqa: S603 - our own command
-                    [sys.executable, "-I", "-S", pdeathsig.__file__, str(os.getpid()), *self.words],
+                    pdeathsig.command(self.words),
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=subprocess.PIPE,

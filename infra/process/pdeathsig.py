@@ -16,6 +16,11 @@ NOT_FOUND: Final = 127
 _PR_SET_PDEATHSIG: Final = 1
 
 
+def command(words: Sequence[str]) -> list[str]:
+    """The command that runs these words as a child that dies with this process."""
+    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *words]
+
+
 def become(parent: int, words: Sequence[str]) -> None:
     """Ask the kernel to kill this process when its parent dies (on Linux), check that the parent lives, and run the words."""
     if sys.platform.startswith("linux"):

@@ -1,4 +1,4 @@
-"""A project's settings: `tables/` defines each, one file per table, also for docs/configuration.md and `tandem check`.
+"""A project's settings: `toml_tables/` defines each, one file per table, also for docs/configuration.md and `tandem check`.
 Callers use only the names of this package.
 """
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from tandem.infra import folders
+from tandem.infra.settings.kafka_clients import option_fault
 from tandem.infra.settings.list_keys import PREFIX, Key, keys
 from tandem.infra.settings.masking import masked
 from tandem.infra.settings.settings import Settings
@@ -59,7 +60,7 @@ def load(project: Path, environ: Mapping[str, str]) -> Settings:
         raise SettingsError(f"{file}: state = {settings.state!r} is an address; expected a folder of this machine")
     settings = msgspec.structs.replace(settings, storage=_storage(settings.storage, project, file))
     settings = msgspec.structs.replace(settings, state=str(folders.state_of(project, settings.state, environ)))
-    if fault := cluster_fault(settings):
+    if fault := cluster_fault(settings) or option_fault(settings.kafka):
         raise SettingsError(f"{file}: {fault}")
     return settings
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import socket
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from tandem.infra import folders
 from tandem.infra.files import atomic_files
 from tandem.infra.settings import Settings
 from tandem.infra.settings.spark_master import kind
+from tandem.views.counted import counted
 from tandem.views.errors import TandemError
 
 SHIPPED: Final = ("views", "ledger", "infra", "batch", "speed", "serving")
@@ -28,6 +30,8 @@ logger.connections.name = org.apache.hadoop.ipc.Client
 logger.connections.level = info
 """
 """Log4j's configuration of the loggers that report why an executor did not come or has gone."""
+NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+"""The file in a pod that names its namespace; only pods that may call the API server have it."""
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
 
@@ -49,24 +53,63 @@ def lacks(settings: Settings, environ: Mapping[str, str]) -> str | None:
 
 
 def properties(settings: Settings, jars: Sequence[str], cores: int) -> dict[str, str]:
-    """The properties of a session on a cluster that takes at most this many cores; 0 leaves it to Spark."""
+    """The properties of a session on a cluster that takes at most this many cores; 0 leaves it to Spark.
+
+    Raises TandemError if no executor fits into them.
+    """
     spark = settings.spark
-    found = {
+    chosen = {
         "spark.executor.memory": spark.executor_memory,
         # Executors that share a host's name may each have a disk of their own, as containers do.
         "spark.shuffle.readHostLocalDisk": "false",
         **_straggling(),
     }
     if spark.jars == "send":
-        found["spark.jars"] = ",".join(jars)
+        chosen["spark.jars"] = ",".join(jars)
+    if kind(spark.master) == "kubernetes":
+        chosen |= of_own_pod()
     if spark.driver_host:
-        found["spark.driver.host"] = spark.driver_host
+        chosen["spark.driver.host"] = spark.driver_host
+    each = _cores_of_one(spark.conf)
+    executors = max(1, cores // each)
     if cores and kind(spark.master) in ("standalone", "local-cluster"):
-        found["spark.cores.max"] = str(cores)
-    elif cores:
+        if each > cores:
+            raise TandemError(
+                f"an executor of {each} cores (spark.executor.cores in [spark.conf]) does not fit into the "
+                f"{counted(cores, 'core')} of this run: raise spark.cores_max, or speed.cores_max for the speed layer",
+                code="settings-invalid",
+            )
+        chosen["spark.cores.max"] = str(cores)
+    elif cores and not spark.executor_idle_s:
         # YARN and Kubernetes know executors, not cores; without a bound, Spark asks for two.
-        found["spark.executor.instances"] = str(max(1, cores // _cores_of_one(spark.conf)))
-    return found
+        chosen["spark.executor.instances"] = str(executors)
+    if spark.executor_idle_s:
+        chosen |= _dynamic_allocation(spark.executor_idle_s, executors)
+        chosen |= {"spark.executor.cores": str(each), "spark.default.parallelism": str(cores)}
+    return chosen
+
+
+def _dynamic_allocation(idle_s: int, most: int) -> dict[str, str]:
+    """The properties of dynamic allocation: one executor at first, at most `most` while tasks wait, and the last one stays."""
+    return {
+        "spark.dynamicAllocation.enabled": "true",
+        # Without a shuffle service: an executor stays while a job needs the shuffle files that it has written.
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.timeout": f"{idle_s}s",
+        "spark.dynamicAllocation.executorIdleTimeout": f"{idle_s}s",
+        # A session waits for its first executor, and compares its packages.
+        "spark.dynamicAllocation.minExecutors": "1",
+        "spark.dynamicAllocation.maxExecutors": str(most),
+    }
+
+
+def of_own_pod(namespace: Path = NAMESPACE) -> dict[str, str]:
+    """The properties of a driver in a pod: executors are in its namespace, and Kubernetes deletes them with its pod."""
+    try:
+        named = namespace.read_text("utf-8").strip()
+    except OSError:
+        return {}
+    return {"spark.kubernetes.namespace": named, "spark.kubernetes.driver.pod.name": socket.gethostname()}
 
 
 def _cores_of_one(conf: Mapping[str, str]) -> int:

@@ -6,7 +6,7 @@ from typing import Final
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from tandem.infra.kafka import java_errors
+from tandem.infra.kafka import Address, BrokerRefused, java_errors
 from tandem.views.errors import TandemError
 
 _PYTHON = "Traceback (most recent call last):"
@@ -40,6 +40,11 @@ def worded(error: BaseException, what: str) -> TandemError | None:
 def broker_away(error: BaseException) -> bool:
     """Whether Spark failed because of a retriable error of the broker, in Java or in a task that reads by the port."""
     return isinstance(error, SPARK_ERRORS) and (java_errors.heals(_text(error)) or _PORT_AWAY.search(_text(error)) is not None)
+
+
+def broker_refusal(error: BaseException | None, address: Address) -> BrokerRefused | None:
+    """Why the broker of this address refuses what Spark asks of it; None if Spark failed for another reason."""
+    return java_errors.refusal(address, _text(error)) if isinstance(error, SPARK_ERRORS) else None
 
 
 def lacks_offsets(error: BaseException) -> bool:

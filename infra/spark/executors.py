@@ -134,7 +134,9 @@ def compare(context: SparkContext, settings: Settings, sent: str) -> None:
 
     Raises OtherVersions, and NoExecutor if no task can run.
     """
-    master, tasks = settings.spark.master, max(2, int(context.defaultParallelism))
+    master = settings.spark.master
+    # More tasks than there are cores would make executors come that no work waits for.
+    tasks = max(1, _came(context)) if settings.spark.executor_idle_s else max(2, int(context.defaultParallelism))
     try:
         there = context.parallelize(range(tasks), tasks).map(versions.report).collect()
     except SPARK_ERRORS as error:

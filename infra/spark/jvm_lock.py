@@ -39,5 +39,5 @@ def try_lock(spark: SparkSession, path: Path) -> bool:
 
 
 def locker(spark: SparkSession) -> "partial[bool]":
-    """`try_lock` of this session, for tandem.ledger.delta.one_writer.locks."""
+    """`try_lock` of this session, for tandem.ledger.delta.one_writer.write_locks."""
     return partial(try_lock, spark)

@@ -155,6 +155,9 @@ def _launch(
             said = "" if debug else f": {_culprit(log, start)}"
             raise NoSession(f"Spark did not start on the Java of {found.home}{said}") from None
     if not debug:
+        # py4j logs a lost connection through the root logger, which without a handler prints it; also while Spark starts, if
+        # Ctrl-C ends Java before PySpark's own handler of it cancels jobs there.
+        logging.getLogger().addHandler(logging.NullHandler())
         _keep_bounded(log, bounds(settings.logs))
     jvm_log = None if debug else (log, start)
     deadline = executors.Deadline(settings, jvm_log)
@@ -205,8 +208,6 @@ def _own_handlers() -> Iterator[None]:
 def _hush(context: SparkContext) -> None:
     """Keep PySpark's own threads from writing to the terminal: their errors are raised as exceptions, too."""
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
-    # py4j logs a lost connection through the root logger, which without a handler prints it.
-    logging.getLogger().addHandler(logging.NullHandler())
     # The thread that waits for accumulators prints a stack when the JVM is gone.
     context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001 - no other way
 

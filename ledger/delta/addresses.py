@@ -11,11 +11,14 @@ from tandem.infra.storage.mounts import network_file_system
 from tandem.infra.storage.resolve import is_local, storage_at
 from tandem.infra.storage.storage import Storage
 from tandem.ledger.delta import state_format
-from tandem.ledger.delta.one_writer.fence import HeldLease, Unclaimed
+from tandem.ledger.delta.one_writer.refuse_other_writers import HeldLease, Unclaimed
 from tandem.views.errors import TandemError
 
 _FOLDER: Final = "tables"
 _CONTROL: Final = "control"
+_REALTIME: Final = "realtime"
+SPEED: Final = "speed"
+"""The name of the lock and lease of the speed layer, which writes the realtime tables."""
 _LOCKS: Final = "locks"
 _GUARDED: Final = {"log": "archive", "views": "views"}
 """Which lease guards the tables of a folder."""
@@ -95,11 +98,11 @@ class Tables:
 
     def realtime(self, release: int, source: str) -> str:
         """The commits of one release's speed layer for one source; written by delta-rs."""
-        return self._at("realtime", str(release), source)
+        return self._at(_REALTIME, str(release), source)
 
     def realtime_of(self, release: int) -> str:
         """The folder of a release's realtime tables, which holds nothing else."""
-        return self._at("realtime", str(release))
+        return self._at(_REALTIME, str(release))
 
     def control(self, *names: str) -> str:
         """A journal: `releases`, `publications`, `gaps`, `runs/<source>`, ...; written by delta-rs."""
@@ -117,6 +120,8 @@ class Tables:
         folder, _, rest = self.name(address).partition("/")
         if self.local:
             return None
+        if folder == _REALTIME:
+            return self.leases.get(SPEED)  # cuts and bridges of batch commands need none
         if folder == _CONTROL:
             return self.leases.get(_FENCED.get(rest.partition("/")[0], ""))
         name = _GUARDED.get(folder)

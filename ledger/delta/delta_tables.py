@@ -33,8 +33,8 @@ from tandem.infra.storage.storage import Storage
 from tandem.ledger.delta import state_format
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import FAILURES, Conflict, Unreadable, Unwritable, Vanished, reason, unreadable
-from tandem.ledger.delta.one_writer import fence
-from tandem.ledger.delta.one_writer.fence import HeldLease
+from tandem.ledger.delta.one_writer import refuse_other_writers
+from tandem.ledger.delta.one_writer.refuse_other_writers import HeldLease
 from tandem.views.arrow.python_values import do_without_pandas
 
 T = TypeVar("T")
@@ -136,7 +136,7 @@ def conditional_append(handle: DeltaTable, rows: pa.Table, *, lease: HeldLease |
     The commit carries the token of the lease. Raises Conflict if the handle was not newest, Fenced if the table has a greater
     token. After Unwritable the caller looks up whether the commit landed.
     """
-    fence.refuse_fenced(handle, lease)
+    refuse_other_writers.refuse_fenced(handle, lease)
 
     def append() -> None:
         write_deltalake(
@@ -207,7 +207,7 @@ def commit_actions(
 
     A token never decreases: a table with a greater one refuses the commit.
     """
-    fence.refuse_fenced(handle, lease)
+    refuse_other_writers.refuse_fenced(handle, lease)
     write_commit(handle, actions, lease, transactions)
 
 
@@ -253,7 +253,7 @@ def add_columns(handle: DeltaTable, schema: pa.Schema, lease: HeldLease | None) 
     lacking = [column for column in schema if column.name not in column_names(handle)]
     if not lacking:
         return handle
-    fence.refuse_fenced(handle, lease)
+    refuse_other_writers.refuse_fenced(handle, lease)
     fields = Schema.from_arrow(pa.schema(lacking)).fields
     properties = once(lease)
     _committed(
@@ -268,7 +268,7 @@ def once(lease: HeldLease | None, transactions: Mapping[str, int] | None = None)
         return _ONCE
     if lease is not None:
         lease.check()
-    versions = {**(transactions or {}), **({} if lease is None else {fence.APPLICATION: lease.token})}
+    versions = {**(transactions or {}), **({} if lease is None else {refuse_other_writers.APPLICATION: lease.token})}
     return CommitProperties(max_commit_retries=0, app_transactions=[Transaction(*each) for each in versions.items()])
 
 
@@ -282,7 +282,7 @@ def committing(handle: DeltaTable, lease: HeldLease | None = None) -> Iterator[N
         yield
     except CommitFailedError as error:
         if lease is not None:
-            fence.refuse_fenced(reopen(handle), lease)
+            refuse_other_writers.refuse_fenced(reopen(handle), lease)
         raise Conflict(f"table {handle.table_uri} has a newer version than {handle.version()}") from error
     except FAILURES as error:
         raise Unwritable(f"cannot write to table {handle.table_uri}: {reason(error)}") from error

@@ -7,8 +7,8 @@ from deltalake import DeltaTable
 
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.errors import Conflict, Unwritable
-from tandem.ledger.delta.one_writer import fence
-from tandem.ledger.delta.one_writer.fence import HeldLease
+from tandem.ledger.delta.one_writer import refuse_other_writers
+from tandem.ledger.delta.one_writer.refuse_other_writers import HeldLease
 
 T = TypeVar("T")
 
@@ -40,13 +40,13 @@ def claim(handle: DeltaTable, lease: HeldLease | None) -> DeltaTable:
         return handle
 
     def attempt(newest: DeltaTable) -> DeltaTable:
-        if fence.refuse_fenced(newest, lease) == lease.token:
+        if refuse_other_writers.refuse_fenced(newest, lease) == lease.token:
             return newest
         try:
             delta_tables.write_commit(newest, [], lease)
         except Unwritable:
             newest = delta_tables.reopen(newest)
-            if fence.refuse_fenced(newest, lease) != lease.token:
+            if refuse_other_writers.refuse_fenced(newest, lease) != lease.token:
                 raise
             return newest
         return delta_tables.refresh(newest)

@@ -26,3 +26,13 @@ def rows_at(table: pa.Table, where: PositionColumns, ranges: Ranges) -> npt.NDAr
 def may_hold(file: FileRange, ranges: Ranges) -> bool:
     """Whether the file may have a row in the ranges, by the statistics in the Delta log."""
     return any(file.overlap(partition, (intervals[0][0], intervals[-1][1])) for partition, intervals in ranges.intervals)
+
+
+def holds_all(ranges: Ranges, file: FileRange) -> bool:
+    """Whether the ranges have all rows of the file, by the statistics in the Delta log."""
+    low, end = file.offsets
+    return any(
+        partition == file.partition and start <= low and end <= stop
+        for partition, intervals in ranges.intervals
+        for start, stop in intervals
+    )

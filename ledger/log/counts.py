@@ -17,7 +17,7 @@ class Counts:
         quarantined: rejected records, and events of lists that are rejected alone, by reason.
         holes: offsets without a record: transaction markers, aborted records, compacted records.
         late: events behind their partition's newest event time by more than the lateness.
-        ahead: events ahead of their record's timestamp (tandem.views.source.ahead), with duplicates, so that both layers agree.
+        ahead: events ahead of their record's timestamp (tandem.views.source.watermark), with duplicates: both layers agree.
         off_calendar: events whose record has a timestamp before 1582-10-15 or after the year 9999, with duplicates.
         rounded: values of events, duplicates included, that were rounded to the scale of their field.
         duplicates: events dropped by identity.

@@ -7,7 +7,7 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Release, Releases
 from tandem.views.errors import TandemError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint, fingerprint
 from tandem.views.project.project import Project
 from tandem.views.start import StartPositions, start_text
 

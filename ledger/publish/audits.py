@@ -6,6 +6,8 @@ that cannot be compared has one without a measure, with the obstacle:
 * `bridge`: the speed layer has not processed any of the range;
 * `damage`: files of the served batch views are missing or torn;
 * `gap`: offsets of the range are lost.
+
+A condition that a view expects of its rows has one, too, without a measure.
 """
 
 import json
@@ -19,6 +21,7 @@ import pyarrow as pa
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.journal import Journal, Row
 from tandem.ledger.log.positions import Position
+from tandem.views.condition_result import ConditionResult
 
 Obstacle = Literal["bridge", "damage", "gap"]
 
@@ -56,7 +59,7 @@ class Audit:
     """What one run found for one measure of a view over `[start, end)` of the log, compared with the publication `served`.
 
     `version` is the batch version that was built, published or not. For a view that was not compared `figures` is None, `measure`
-    is empty, and `obstacle` is the reason.
+    is empty, and `obstacle` is the reason; or `expectation` is the result of a condition over all rows below `end`.
     """
 
     at: datetime
@@ -69,6 +72,7 @@ class Audit:
     end: Position
     obstacle: Obstacle | None = None
     figures: AuditFigures | None = None
+    expectation: ConditionResult | None = None
 
 
 SCHEMA: Final = pa.schema([("at", pa.timestamp("us", "UTC")), ("version", pa.int64()), ("audits", pa.string())])
@@ -95,7 +99,9 @@ class Audits:
     def history(self, *, view: str | None = None, measure: str | None = None) -> list[Audit]:
         """All audits, of one view and measure if given, oldest first. An audit with an obstacle belongs to every measure."""
         found = [_from_json(row, one) for row in self.journal.read().rows() for one in json.loads(row["audits"])]
-        return [each for each in found if view in (None, each.view) and (each.figures is None or measure in (None, each.measure))]
+        return [
+            each for each in found if view in (None, each.view) and (measure in (None, each.measure) or each.obstacle is not None)
+        ]
 
 
 def _to_json(audit: Audit) -> dict[str, Any]:
@@ -108,11 +114,12 @@ def _to_json(audit: Audit) -> dict[str, Any]:
         "end": audit.end.to_json(),
         "obstacle": audit.obstacle,
         "figures": None if audit.figures is None else vars(audit.figures),
+        "expectation": None if audit.expectation is None else vars(audit.expectation),
     }
 
 
 def _from_json(row: Row, document: Mapping[str, Any]) -> Audit:
-    figures = document["figures"]
+    figures, expectation = document["figures"], document.get("expectation")
     return Audit(
         row["at"],
         row["version"],
@@ -124,4 +131,5 @@ def _from_json(row: Row, document: Mapping[str, Any]) -> Audit:
         Position.from_json(document["end"]),
         document["obstacle"],
         None if figures is None else AuditFigures(**{**figures, "examples": tuple(figures["examples"])}),
+        None if expectation is None else ConditionResult(**{**expectation, "worst": tuple(expectation["worst"])}),
     )

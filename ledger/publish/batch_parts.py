@@ -1,5 +1,6 @@
 """The parts of a batch view: a base and later parts, each a batch version in the view's table."""
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -15,6 +16,8 @@ from tandem.ledger.log.positions import Position
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
+
+_PAIRED_MOST: Final = 2**52
 
 Windows = tuple[datetime, datetime]
 """Half-open bounds of window starts."""
@@ -139,11 +142,17 @@ class BatchView:
 
 
 def pair_numbers(numbers: Sequence[int]) -> int:
-    """One number for several that are not negative, another one for any others: Cantor's pairing, from the left."""
+    """One number for several that are not negative, another one for any others: Cantor's pairing, from the left.
+
+    It is below 2**53, so JavaScript has all of its digits: in place of a pairing from 2**52 on there is one of its SHA-256, which
+    two pairings share with a probability of 2**-52.
+    """
     first, *others = numbers
     for number in others:
         first = (first + number) * (first + number + 1) // 2 + number
-    return first
+    if first < _PAIRED_MOST:
+        return first
+    return _PAIRED_MOST + int.from_bytes(hashlib.sha256(str(first).encode()).digest()) % _PAIRED_MOST
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ in between. That, and the three checks of `publish`, keep a reader from counting
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -30,6 +30,11 @@ Kind = Literal["initial", "recompute", "apply", "promote", "rollback", "resume"]
 
 class NotPublishable(TandemError, code="publication-refused"):
     """A publication that would break what readers rely on; nothing was published."""
+
+
+def no_publication() -> TandemError:
+    """The error of a command that needs what is published, before the first publication."""
+    return TandemError("nothing is published yet; run `tandem archive` and `tandem recompute` first", code="nothing-published")
 
 
 @dataclass(frozen=True)
@@ -197,8 +202,11 @@ def retained(publications: Iterable[Publication], *, keep: int, since: datetime)
     return [kept[number] for number in sorted(kept)]
 
 
-def whole(tables: Tables, publications: Iterable[Publication]) -> list[Publication]:
-    """The publications whose batch views are complete. Reads the Delta log of each view's table once. Raises Unreadable."""
+def whole(tables: Tables, publications: Iterable[Publication], *, views: Collection[str] | None = None) -> list[Publication]:
+    """The publications whose batch views are complete, all or these. Reads the Delta log of each view's table once.
+
+    Raises Unreadable.
+    """
     stored = cache(lambda address: versions(tables, address))
     return [
         each
@@ -206,6 +214,7 @@ def whole(tables: Tables, publications: Iterable[Publication]) -> list[Publicati
         if all(
             stored(view.address(tables, name)).get(part.version, 0) == part.rows
             for name, view in each.views.items()
+            if views is None or name in views
             for part in view.log_parts
         )
     ]

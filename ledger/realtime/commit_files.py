@@ -127,7 +127,12 @@ def row_values(commit: Commit) -> list[dict[str, Any]]:
         "start_position": _text(commit.start.to_json()),
         "end_position": _text(commit.end.to_json()),
         "batches": commit.batches,
-        "looked_up": _text({source: [end.to_json() for end in ends] for source, ends in sorted(commit.looked_up.items())}),
+        "looked_up": _text(
+            {
+                source: [ends.least.to_json(), ends.most.to_json(), ends.publication]
+                for source, ends in sorted(commit.looked_up.items())
+            }
+        ),
         "counts": _text(commit.counts.to_json()),
         "maxima": _text(maxima_to_json(commit.maxima)),
         "newest": commit.newest,
@@ -172,7 +177,8 @@ def _span_values(row: Mapping[str, Any]) -> dict[str, Any]:
         "kind": row["kind"],
         "batches": row["batches"],
         "looked_up": {
-            source: TableEnds(*map(Position.from_json, ends)) for source, ends in json.loads(row.get("looked_up") or "{}").items()
+            source: TableEnds(Position.from_json(ends[0]), Position.from_json(ends[1]), *ends[2:])
+            for source, ends in json.loads(row.get("looked_up") or "{}").items()
         },
     }
 

@@ -1,13 +1,14 @@
 """One commit of a realtime table: what one micro-batch adds to all views of a source, or a mark between micro-batches."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, NamedTuple
 
 from tandem.ledger.log.counts import NOTHING, Counts
+from tandem.ledger.log.erasures import Erasure
 from tandem.ledger.log.last_records import LastRecords
-from tandem.ledger.log.positions import Position
+from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.views.errors import TandemError
 from tandem.views.source.watermark import Maxima
 
@@ -17,10 +18,14 @@ epoch: the first commit of a new writer. cut: a boundary that a batch run has re
 
 
 class TableEnds(NamedTuple):
-    """Up to which positions look-ups of a commit knew the log of a table: in its micro-batch that knew least, and most."""
+    """Up to which positions look-ups of a commit knew the log of a table: in its micro-batch that knew least, and most.
+
+    `publication` is the state whose batch view of the versions they read, the first of its micro-batches; 0 if it is unknown.
+    """
 
     least: Position
     most: Position
+    publication: int = 0
 
 
 @dataclass(frozen=True)
@@ -86,3 +91,16 @@ class Commit(Span):
     caught_up: datetime | None = None
     identities_since: datetime | None = None
     last_records: LastRecords = field(default_factory=dict, hash=False)
+
+
+def newest_caught_up(commits: Sequence[Commit]) -> datetime | None:
+    """The `caught_up` of the last of some commits in log order that has it."""
+    return next((commit.caught_up for commit in reversed(commits) if commit.caught_up), None)
+
+
+def looks_up_records_of(span: Span, erasure: Erasure) -> bool:
+    """Whether a commit may have looked up records of a table's source that are erased, in versions from before that."""
+    ends = span.looked_up.get(erasure.source)
+    if ends is None or ends.publication >= erasure.publication:
+        return False
+    return bool(erasure.ranges.within(ranges(LOG_START, ends.most)).length)

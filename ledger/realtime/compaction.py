@@ -83,9 +83,9 @@ def _table_ends(folds: Sequence[Commit]) -> dict[str, TableEnds]:
     """Up to where the micro-batches of all these commits knew the tables; the ends of one table are all comparable."""
     nowhere, united = Position(), dict[str, TableEnds]()
     for source, ends in ((source, ends) for commit in folds for source, ends in commit.looked_up.items()):
-        every = [*united.get(source, ends), *ends]
-        by_distance = sorted(every, key=lambda end: distance(nowhere, end))
-        united[source] = TableEnds(by_distance[0], by_distance[-1])
+        earlier = united.get(source, ends)
+        by_distance = sorted([*earlier[:2], *ends[:2]], key=lambda end: distance(nowhere, end))
+        united[source] = TableEnds(by_distance[0], by_distance[-1], min(earlier.publication, ends.publication))
     return united
 
 

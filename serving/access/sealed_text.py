@@ -4,33 +4,37 @@ And keyed digests, which tell texts apart without revealing them.
 """
 
 import hmac
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Final
 
 from joserfc import jwe
 from joserfc.errors import JoseError
 from joserfc.jwk import OctKey
 
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.errors import Unreadable
+
 _BYTES: Final = 32
 _HEADER: Final = {"alg": "dir", "enc": "A256GCM"}
 _BLOCK: Final = 256
 _DIGITS: Final = 32
 _BEFORE: Final = "sealed."
+KEY: Final = "control/seal.key"
+"""The file of the key in the storage of tables."""
 
 
 @dataclass(frozen=True)
 class Seal:
-    """Encrypts with a key in a file that only its owner may read. The first use creates it; all servers of a project share it.
+    """Encrypts with a key that is beside the tables. The first use creates it; all servers of a project share it, on any machine.
 
-    `random` returns this many unpredictable bytes. A text is padded before encryption, so its length reveals nothing.
+    `random` returns this many unpredictable bytes. A text is padded before encryption, so its length reveals nothing. Methods
+    raise Unreadable while the key cannot be read.
     """
 
-    file: Path
+    tables: Tables
     random: Callable[[int], bytes]
 
     def close(self, text: str) -> str:
@@ -60,15 +64,11 @@ class Seal:
 
     @cached_property
     def _key(self) -> OctKey:
-        with suppress(FileNotFoundError):
-            return OctKey.import_key(self.file.read_bytes())
-        self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        new = self.file.with_suffix(f".{os.getpid()}")
-        new.unlink(missing_ok=True)
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as opened:
-            opened.write(self.random(_BYTES))
-        # Of several servers the first one's key stays: a link never replaces a file.
-        with suppress(FileExistsError):
-            os.link(new, self.file)
-        new.unlink()
-        return OctKey.import_key(self.file.read_bytes())
+        files = self.tables.storage()
+        try:
+            if files.head(KEY) is None:
+                files.put_if_absent(KEY, self.random(_BYTES))  # of several servers the first one's key stays
+            with files.open(KEY) as opened:
+                return OctKey.import_key(opened.read())
+        except OSError as error:
+            raise Unreadable(f"cannot read the key {KEY} of the servers: {error.strerror or error}") from error

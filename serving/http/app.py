@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from tandem.ledger.publish.promotion import NotReady
-from tandem.serving.http.answers.cache import Gone
+from tandem.serving.http.answer_cache.cache import Gone
 from tandem.serving.http.middleware import Pieces, Wire
 from tandem.serving.http.models import openapi as documented
 from tandem.serving.http.protocol import problem

@@ -21,12 +21,13 @@ from tandem.serving.access.limits import Failures, PrincipalLimits, Shares
 from tandem.serving.access.oidc import IdentityProviders, Oidc, provider
 from tandem.serving.access.sealed_text import Seal
 from tandem.serving.access.tokens import Tokens
-from tandem.serving.http.answers.cache import AnswerCache
-from tandem.serving.http.answers.lane import Lane, WholeLog
-from tandem.serving.http.answers.release_lanes import ReleaseLanes
-from tandem.serving.http.answers.watchdog import Watchdog
+from tandem.serving.http.answer_cache.cache import AnswerCache
+from tandem.serving.http.answer_cache.lane import Lane, WholeLog
+from tandem.serving.http.answer_cache.release_lanes import ReleaseLanes
+from tandem.serving.http.answer_cache.watchdog import Watchdog
 from tandem.serving.http.commands import Redecode, Runs, TandemCommand
 from tandem.serving.http.metrics import Metrics
+from tandem.serving.http.requests.answer_log import AnswerLog
 from tandem.serving.http.requests.server import Server
 from tandem.serving.ingest.gateway import Gateway
 from tandem.serving.memory.store import Store
@@ -37,6 +38,7 @@ from tandem.serving.sql.merged_views import Statements
 from tandem.serving.status.freshness import FreshnessSampler
 from tandem.serving.status.parts import LOG_S, Parts
 from tandem.serving.status.pipeline import Pipeline, TtlCache
+from tandem.serving.why.topic_tail import TopicTail
 from tandem.views.source.source import Source
 
 _SECONDS: Final = 10
@@ -58,10 +60,11 @@ def of_project(
     now: Callable[[], datetime],
     clock: Callable[[], float],
     feed: HotFeed | None = None,
+    answers: AnswerLog | None = None,
     exits_if_hung: bool = False,
 ) -> Server:
     """The server of a project; `tandem` runs the commands of operators. With a `feed` answers also count hot commits.
-    `exits_if_hung` is of its watchdog.
+    `answers` logs the rows of look-ups; with `exits_if_hung` the watchdog ends a server that hangs.
 
     `now` returns the time of day, `clock` monotonic seconds. Raises OidcError.
     """
@@ -92,7 +95,7 @@ def of_project(
     return Server(
         settings=serving,
         identities=IdentityProviders(Tokens(tables, clock), _oidc(settings, log, clock)),
-        seal=Seal(settings.folder / "access" / "seal.key", secrets.token_bytes),
+        seal=Seal(tables, secrets.token_bytes),
         lane=lane,
         releases=releases,
         watchdog=Watchdog(serving.timeout_s / 2, log, exits=exits_if_hung),
@@ -106,6 +109,7 @@ def of_project(
             ),
         ),
         tables=tables,
+        tail=TopicTail(settings, tables),
         pipeline=Pipeline(settings, tables, now, clock),
         freshness=FreshnessSampler(settings, now, clock, lambda: lane.newest, sources),
         parts=Parts(settings, now, lambda: lane.newest, sources, TtlCache(LOG_S, clock), log),
@@ -121,6 +125,7 @@ def of_project(
         log=log,
         access=access,
         audit=audit,
+        answers=answers,
         now=now,
         clock=clock,
     )

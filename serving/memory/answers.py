@@ -22,9 +22,9 @@ from tandem.serving.read.selection import Selection
 from tandem.serving.read.touched_rows import TOUCHED
 from tandem.views.arrow import arrays, python_values
 from tandem.views.exactness import MARK, Name
+from tandem.views.kernel.label_windows import window_state, window_states
 from tandem.views.kernel.present import arrange, present_arranged
 from tandem.views.kernel.rows import ordered, time_text, writer
-from tandem.views.kernel.window_labels import window_state, window_states
 from tandem.views.source.watermark import final_until
 from tandem.views.view import bind
 from tandem.views.windows.placement import COMPLETE, WINDOW_COLUMNS, WINDOW_STATE

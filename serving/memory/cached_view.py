@@ -19,12 +19,13 @@ from tandem.serving.memory.layer import MemoryLayout
 from tandem.serving.memory.stack import Stack, extended, live_states
 from tandem.serving.read.late_tables import NOTHING_LATE, LateTables
 from tandem.serving.read.realtime_tail import RealtimeTail
-from tandem.serving.read.states import row_groups, states_of
-from tandem.views.current_rows import RowsView, folding
+from tandem.serving.read.states import states_in, states_of
+from tandem.views.composite.current_rows import RowsView, folding
+from tandem.views.composite.rollup import root
+from tandem.views.composite.together import parts
 from tandem.views.kernel.kernel import Partial, current, roll
-from tandem.views.rollup import root
-from tandem.views.together import parts
 from tandem.views.view import state_schema
+from tandem.views.windows import WINDOW_COLUMNS
 
 _MOST: Final = 2**31 - 1
 """The most rows of a view, and bytes of texts in a column, that Arrow's offsets and the index reach."""
@@ -82,6 +83,9 @@ class CachedView:
         """The bytes of memory that it uses."""
         return sum(layer.nbytes for layer in (*self.stack, *self.touching))
 
+    def at_cut(self, release: int, batch: BatchView, cut: Position) -> "CachedView | None":
+        """The view below another cut, if it holds nothing of what is below."""
+
     def stands_at(self, release: int, batch: BatchView, tail: RealtimeTail) -> bool:
         """Whether it counts exactly what these count."""
         same = (self.release, self.batch, self.cut, self.end) == (release, batch, tail.cut, tail.end)
@@ -129,6 +133,8 @@ def rows_in_memory(view: RowsView, batch: BatchView, table: CachedView) -> RowsI
 
 def loaded(origin: ViewOrigin, layout: MemoryLayout, batch: BatchView, tail: RealtimeTail) -> CachedView:
     """The view, read from its tables. Raises Unreadable, OutgrowsMemory."""
+    if batch.rows * _least_bytes(layout) > origin.room:  # before any is read
+        raise OutgrowsMemory
     below = _added(origin, layout, (), batch, batch.parts)
     return _followed(origin, CachedView(layout, origin.release, batch, tail.cut, tail.cut, below), tail)
 
@@ -146,6 +152,8 @@ def followed(origin: ViewOrigin, held: CachedView, batch: BatchView, tail: Realt
         return held
     if (held.release, held.batch, held.cut) == (origin.release, batch, tail.cut):
         return _followed(origin, held, tail)
+    if (at_cut := held.at_cut(origin.release, batch, tail.cut)) is not None:
+        return _followed(origin, at_cut, tail)
     known = held.batch.parts
     new = tuple(part for part in batch.parts if part not in known)
     if not known or not set(known).issubset(batch.parts) or any(part.windows for part in new):
@@ -225,7 +233,7 @@ def _part(
     first = root(layout.view)
     stored = state_schema(next((each for each in parts(first) if each.name == part.view), first))
     for file in files:
-        for some in row_groups(handle, file.path, stored):
+        for some in states_in(handle, file.path, stored):
             states = roll(layout.view, still_live(some, later))
             left, rows = left - states.nbytes, rows + states.num_rows
             for name in texts:
@@ -233,6 +241,17 @@ def _part(
             if left < 0 or max(rows, *texts.values(), 0) > _MOST:
                 raise OutgrowsMemory
             yield states
+
+
+def _least_bytes(layout: MemoryLayout) -> int:
+    """The bytes of a row's hash, of its numbers, and of the places of its texts: the least that it needs."""
+    bounds = () if layout.timed else WINDOW_COLUMNS
+    columns = (column.type for column in layout.states if column.name not in bounds)
+    return 8 + sum(4 if _has_offsets(arrow) else _bits(arrow) // 8 for arrow in columns)
+
+
+def _bits(arrow: pa.DataType) -> int:
+    return arrow.bit_width if pa.types.is_primitive(arrow) or pa.types.is_decimal(arrow) else 0
 
 
 def _has_offsets(arrow: pa.DataType) -> bool:

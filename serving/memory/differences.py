@@ -14,11 +14,12 @@ import pyarrow.compute as pc
 
 from tandem.serving.memory.answers import rows_at
 from tandem.serving.memory.cached_view import CachedView
-from tandem.serving.memory.index import Hashes, spread
+from tandem.serving.memory.index import spread
 from tandem.serving.memory.layer import Layer, MemoryLayout, whole
 from tandem.serving.memory.stack import visible
 from tandem.serving.read.row_filter import EVERY_ROW, RowFilter
 from tandem.serving.read.touched_rows import TOUCHED
+from tandem.views.arrow.key_hash import Hashes
 from tandem.views.verify.compare import pairs
 from tandem.views.view import bind
 from tandem.views.windows import WINDOW_COLUMNS

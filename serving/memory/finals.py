@@ -1,6 +1,6 @@
 """What an append-only reader gets: each row once, when its window is final, and the rows that change later.
 
-A window is final by the platform's own labels (views/kernel/window_labels.py). The rows that a reader has are those whose windows
+A window is final by the platform's own labels (views/kernel/label_windows.py). The rows that a reader has are those whose windows
 were final at the watermark up to which it read; that never steps back, also where a rollback shows an earlier watermark.
 """
 
@@ -17,7 +17,7 @@ from tandem.serving.memory.layer import whole
 from tandem.serving.memory.stack import visible
 from tandem.serving.read.row_filter import RowFilter
 from tandem.serving.read.touched_rows import TOUCHED
-from tandem.views.kernel.window_labels import window_states
+from tandem.views.kernel.label_windows import window_states
 from tandem.views.verify.compare import pairs
 from tandem.views.view import View
 

@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tandem.serving.memory.index import Hashes, Index, KeyHash, Numbers, spread
+from tandem.serving.memory.index import Index, Numbers, spread
 from tandem.views.arrow import arrays
-from tandem.views.dated import DatedView
+from tandem.views.arrow.key_hash import Hashes, KeyHash
+from tandem.views.composite.dated import DatedView
 from tandem.views.kernel.kernel import arrange, present_arranged
 from tandem.views.measures.measure import only
 from tandem.views.view import View, answer_schema, bind, state_schema

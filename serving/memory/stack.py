@@ -10,9 +10,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from tandem.serving.memory.index import Hashes, Numbers, spread
+from tandem.serving.memory.index import Numbers, spread
 from tandem.serving.memory.layer import Layer, MemoryLayout, SortedRows, joined, layer_of, over, shadowed, whole
 from tandem.views.arrow import arrays
+from tandem.views.arrow.key_hash import Hashes
 from tandem.views.kernel.kernel import merge_states
 
 PIECE: Final = 1 << 17
@@ -68,6 +69,17 @@ def live_states(layout: MemoryLayout, stack: Stack) -> pa.Table:
             seen[shadowed(layout, layer.states, newer)] = False
         found.append(layer.states.table if seen.all() else _at(layer.states, np.flatnonzero(seen)))
     return whole(found)
+
+
+def states_of_keys(layout: MemoryLayout, stack: Stack, hashes: Hashes) -> pa.Table:
+    """The states of all units of some keys, for each unit from the newest layer that has it; in no order."""
+    states = [pa.Table.from_batches([], layout.states)]
+    if not layout.by_window:
+        states += _states_of(stack, hashes, None)
+    for number, layer in enumerate(stack if layout.by_window else ()):
+        # There states and answers are parallel rows.
+        states.append(_at(layer.states, visible(layout, stack, number, spread(layer.states.index.find(hashes)))))
+    return whole(states)
 
 
 def _merged(layout: MemoryLayout, stack: Stack, states: pa.Table, units: tuple[Hashes, Numbers | None]) -> Layer:

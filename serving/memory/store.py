@@ -6,11 +6,14 @@ another, and no answer mixes two publications. New states are built beside the c
 """
 
 import threading
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import count
+from functools import partial
 from typing import Final
+
+import pyarrow as pa
 
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable
@@ -27,22 +30,28 @@ from tandem.serving.memory.cached_view import (
     loaded,
     rows_in_memory,
 )
+from tandem.serving.memory.filed_view import Below, FiledView
 from tandem.serving.memory.layer import MemoryLayout
-from tandem.serving.read.merged_layers import Arranged, Reader, UnknownView, refusal
+from tandem.serving.read.merged_layers import Arranged, Keep, Reader, UnknownView, has_own_states, refusal
 from tandem.serving.read.outcome import Failed, Outcome, ReadFailed
 from tandem.serving.read.provenance import Layer, Provenance
 from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.read.selection import Selection
 from tandem.serving.read.snapshot import Snapshot, has_view, provenance_of, rejected
 from tandem.serving.read.snapshot_follower import Hot
+from tandem.serving.read.states import BatchStates, ReadCache
 from tandem.serving.read.touched_rows import marks_tail
-from tandem.views.current_rows import RowsView
+from tandem.views.composite.current_rows import RowsView
 from tandem.views.errors import TooLong, listed
 from tandem.views.project.project import Project
 from tandem.views.view import View
 
 MEMORY: Final = 2**30
 """The default limit of cached bytes."""
+SHARE_OF_READS: Final = 8
+"""The share of this limit that what is read of files may use besides."""
+USED_S: Final = 2.0
+"""Seconds after its last use for which a view advances with hot commits; else it advances with polls, and when it is asked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +78,25 @@ class Pinned:
         return views[name]
 
 
+@dataclass(frozen=True)
+class StatesBelow:
+    """The states of a batch view in files, read by one thread at a time."""
+
+    files: BatchStates
+    batch: BatchView
+    lock: threading.Lock
+
+    def states(self, selection: Selection, slots: range) -> pa.Table:
+        """The selected states of some hash slots. Raises Unreadable."""
+        with self.lock:
+            return self.files.read(self.batch.parts, selection, slots)
+
+    def pieces(self) -> list[range]:
+        """Ranges of all slots of whose states one after the other fits in memory. Raises Unreadable."""
+        with self.lock:
+            return self.files.pieces(self.batch.parts)
+
+
 @dataclass
 class Store:
     """Follows a project's tables with at most `memory` bytes of views; `seed` is the key of the hashes by which rows are found.
@@ -84,15 +112,17 @@ class Store:
     hot: Hot | None = None
     recent: Recent = field(default_factory=Recent, repr=False)
     asked: IfPromoted | None = None
+    clock: Callable[[], float] = time.monotonic
     _pinned: Pinned | Failed | None = field(default=None, init=False, repr=False)
     _held: dict[str, CachedView] = field(default_factory=dict, init=False, repr=False)
     _outgrown: dict[str, BatchView] = field(default_factory=dict, init=False, repr=False)
-    _used: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+    _in_files: dict[str, tuple[Snapshot, InMemory]] = field(default_factory=dict, init=False, repr=False)
+    _used: dict[str, float] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._uses, self._news, self._closed = count(), threading.Condition(), False
+        self._news, self._closed = threading.Condition(), False
         self._following, self._looks = Reader(self.tables, hot=self.hot, asked=self.asked), threading.RLock()
-        self._files, self._reads = Reader(self.tables), threading.Lock()
+        self._files, self._reads = Reader(self.tables, cache=ReadCache(self.memory // SHARE_OF_READS)), threading.Lock()
 
     def pinned(self) -> Pinned:
         """The newest snapshot; the first call polls. Raises ReadFailed."""
@@ -112,11 +142,11 @@ class Store:
         """Advance to the newest hot commits without a read of tables; None if they have to be polled, as by `refresh`."""
         with self._looks:
             found = self._following.refresh_hot() if isinstance(self._pinned, Pinned) else None
-            pinned = None if found is None else self._at(found)
+            pinned = None if found is None else self._at(found, used_since=self.clock() - USED_S)
             return pinned if isinstance(pinned, Pinned) else None
 
-    def _at(self, found: Snapshot | Failed) -> Pinned | Failed:
-        """Install a snapshot, with the views in memory advanced to it."""
+    def _at(self, found: Snapshot | Failed, *, used_since: float = float("-inf")) -> Pinned | Failed:
+        """Install a snapshot, with the views in memory that were used since then advanced to it."""
         if isinstance(found, Failed):
             self._pinned = found
         else:
@@ -127,7 +157,7 @@ class Store:
             except (ReadFailed, Unreadable) as error:
                 self._pinned = Failed(str(error))
             else:
-                self._pinned = replace(pinned, views=self._all_brought(pinned))
+                self._pinned = replace(pinned, views=self._all_brought(pinned, used_since))
         with self._news:
             self._news.notify_all()
         return self._pinned
@@ -166,36 +196,93 @@ class Store:
             raise ReadFailed(problem)
         with self._looks:
             newest = self._pinned
-            if not isinstance(newest, Pinned) or newest.snapshot is not pinned.snapshot:
+            if not isinstance(newest, Pinned):
                 return None
+            if newest.snapshot is not pinned.snapshot:
+                waits = view.name in self._held and view.name not in newest.views  # so it is not beyond this snapshot
+                return self._brought(pinned, view) if waits else None
             if view.name not in newest.views and (brought := self._brought(newest, view)) is not None:
                 newest = self._pinned = replace(newest, views=self._within({**newest.views, view.name: brought}, view.name))
             return newest.views.get(view.name)
 
+    def in_files(self, pinned: Pinned, view: View) -> InMemory:
+        """A view that memory has no room for, at a snapshot, for its changes.
+
+        Raises Unreadable, and ReadFailed, also if what is above the cut needs too much, or rows are made of other views' states.
+        """
+        self.use(view.name)
+        try:
+            if has_own_states(view):
+                return self._in_files_at(pinned, view)
+        except OutgrowsMemory:
+            pass
+        raise ReadFailed(f"reporting changes of view {view.name!r} needs more memory than the available {self.memory} bytes")
+
+    def _in_files_at(self, pinned: Pinned, view: View) -> InMemory:
+        if (problem := refusal(pinned.snapshot, view)) is not None:
+            raise ReadFailed(problem)
+        with self._looks:
+            snapshot, there = self._in_files.get(view.name, (None, None))
+            if there is not None and snapshot is pinned.snapshot:
+                return there
+            at = pinned.snapshot.of(view)
+            batch, tail, layout = at.batch(view), at.tails[view.source.name], MemoryLayout(view, self.seed)
+            before = None if there is None else there.answers.held
+            if before is None or before.batch.fingerprint != batch.fingerprint or not before.layout.fits(layout):
+                release, opened = at.publication.release, partial(self._below, view)
+                before = FiledView(layout, release, batch, tail.cut, tail.cut, (), opened=opened, files=opened(batch))
+            origin = ViewOrigin(self.tables, at.publication.release, self.memory)
+            before = before if before.layout.view is view else replace(before, layout=layout)
+            memory = self._answers(pinned.snapshot, view, followed(origin, before, batch, tail))
+            self._in_files[view.name] = pinned.snapshot, memory
+            return memory
+
+    def _below(self, view: View, batch: BatchView) -> Below:
+        return StatesBelow(
+            BatchStates(self.tables, batch.address(self.tables, view.name), view, self._files.cache), batch, self._reads
+        )
+
+    def _answers(self, snapshot: Snapshot, view: View, cached: CachedView) -> InMemory:
+        provenance = provenance_of(snapshot, view, "merged", rejected(snapshot, view))
+        marked = replace(cached, late=snapshot.late(view), tail_marked=marks_tail(provenance.exactness))
+        return InMemory(Answers(marked, snapshot.of(view).watermark(view.source.name), provenance.exactness.marks), provenance)
+
     def use(self, view: str) -> None:
         """Record the use of a view: the least recently used views are evicted, and hot commits come faster while any is used."""
-        self._used[view] = next(self._uses)
+        self._used[view] = self.clock()
         if self.hot is not None:
             self.hot.asked()
 
-    def from_files(self, pinned: Pinned, view: View, selection: Selection, layer: Layer, limit: int | None) -> Outcome:
+    def from_files(
+        self,
+        snapshot: Snapshot,
+        view: View,
+        selection: Selection,
+        layer: Layer,
+        limit: int | None,
+        *,
+        keep: Keep | None = None,
+    ) -> Outcome:
         """The kernel's answer from the view's tables at exactly that snapshot, one question at a time. Raises Unreadable."""
         with self._reads:
-            return self._files.answer_at(pinned.snapshot, view, selection, layer, limit)
+            return self._files.answer_at(snapshot, view, selection, layer, limit, keep=keep)
 
     def arranged_from_files(self, pinned: Pinned, view: View) -> Arranged | Failed:
         """All rows of the view with their states, from its tables. Raises Unreadable."""
         with self._reads:
             return self._files.arranged_at(pinned.snapshot, view)
 
-    def _all_brought(self, pinned: Pinned) -> dict[str, InMemory]:
-        """The cached views at a new snapshot. A view that cannot be read is tried again at its next use."""
+    def _all_brought(self, pinned: Pinned, used_since: float) -> dict[str, InMemory]:
+        """The cached views that were used since then at a new snapshot.
+
+        Others, and a view that cannot be read, advance at their next use.
+        """
         brought: dict[str, InMemory] = {}
         views = pinned.project.every_view
         self._held = {
             name: one for name, one in self._held.items() if name in views and has_view(pinned.snapshot.publication, views[name])
         }
-        for name in [*self._held]:
+        for name in [name for name in self._held if self._used.get(name, float("-inf")) >= used_since]:
             try:
                 view = self._brought(pinned, views[name])
             except Unreadable:
@@ -231,9 +318,7 @@ class Store:
             return None
         self._held[view.name] = held
         self._outgrown.pop(view.name, None)
-        provenance = provenance_of(snapshot, view, "merged", rejected(snapshot, view))
-        marked = replace(held, late=snapshot.late(view), tail_marked=marks_tail(provenance.exactness))
-        return InMemory(Answers(marked, own.watermark(source), provenance.exactness.marks), provenance)
+        return self._answers(snapshot, view, held)
 
     def _of_rows(self, pinned: Pinned, view: RowsView, batch: BatchView, tail: RealtimeTail) -> InMemory | None:
         """A view of a table's rows at a snapshot, folded of the table in memory; None if that has no answer there."""
@@ -252,7 +337,7 @@ class Store:
     def _within(self, views: dict[str, InMemory], newest: str | None) -> dict[str, InMemory]:
         """The views that fit in the limit: the least recently used are evicted, `newest` stays."""
         while len(self._held) > 1 and sum(one.nbytes for one in self._held.values()) > self.memory:
-            oldest = min((name for name in self._held if name != newest), key=lambda name: self._used.get(name, -1))
+            oldest = min((name for name in self._held if name != newest), key=lambda name: self._used.get(name, float("-inf")))
             del self._held[oldest]
             views.pop(oldest, None)
         return views

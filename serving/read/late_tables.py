@@ -20,12 +20,12 @@ from tandem.ledger.table_versions import TableVersions, table_versions
 from tandem.serving.read.provenance import Layer, TableProvenance
 from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.views.arrow import arrays
+from tandem.views.composite.rollup import root
+from tandem.views.composite.table import looked_up, lookup_kinds
 from tandem.views.kernel.kernel import touched
-from tandem.views.lookup import How
-from tandem.views.rollup import root
+from tandem.views.lookup.lookup import How
 from tandem.views.source.source import Source
 from tandem.views.source.watermark import Maxima
-from tandem.views.table import looked_up, lookup_kinds
 from tandem.views.view import View
 from tandem.views.windows.placement import WINDOW_COLUMNS
 
@@ -90,6 +90,22 @@ class TableReader:
             provenance[source] = TableProvenance(tail.committed, corrections + before)
             times += late
         return LateTables(provenance, _union(times))
+
+    def versions(
+        self, publication: Publication, tails: Mapping[str, RealtimeTail], views: Mapping[str, View], *, layer: Layer
+    ) -> dict[str, pa.Table]:
+        """What look-ups in these views of versions find, by name: in the batch views alone, or at the tails' ends.
+
+        Raises Unreadable.
+        """
+        if layer != "batch":
+            return {
+                name: self._versions(publication, view, name, tails[view.source.name]).versions for name, view in views.items()
+            }
+        return {
+            name: table_versions(self.tables, view, publication.views[name], tails[view.source.name].cut, ()).versions
+            for name, view in views.items()
+        }
 
     def _versions(self, publication: Publication, view: View, name: str, tail: RealtimeTail) -> TableVersions:
         place, batch = (publication.release, name), publication.views[name]

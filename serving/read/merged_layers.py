@@ -8,11 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 import pyarrow as pa
 
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable
+from tandem.ledger.hash_slots import EVERY
 from tandem.ledger.log.positions import LOG_START, ranges
 from tandem.ledger.publish.batch_parts import staying
 from tandem.ledger.publish.if_promoted import IfPromoted
@@ -25,17 +27,17 @@ from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.read.selection import ALWAYS, BadSelection, Between, Selection, of_root, select
 from tandem.serving.read.snapshot import Snapshot, batch_of, provenance_of
 from tandem.serving.read.snapshot_follower import Hot, PastPublication, SnapshotFollower
-from tandem.serving.read.states import BatchStates, Runs, follow, states_of
+from tandem.serving.read.states import BatchStates, ReadCache, Runs, follow, in_slots, states_of
 from tandem.serving.read.touched_rows import TOUCHED, marks_tail, split, with_touched
-from tandem.views.current_rows import RowsView
+from tandem.views.composite.current_rows import RowsView
+from tandem.views.composite.rollup import root
+from tandem.views.composite.together import parts, several
 from tandem.views.errors import DefinitionError, TandemError, listed
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.kernel.kernel import Partial, arrange, arrange_as_one, current, merge, merge_states, present_arranged, roll
 from tandem.views.kernel.rows import ordered
 from tandem.views.project.project import Project, load_files
-from tandem.views.rollup import root
-from tandem.views.together import parts
-from tandem.views.view import View, state_schema
+from tandem.views.view import View
 
 
 class UnknownView(TandemError, code="view-unknown"):
@@ -54,6 +56,10 @@ class Arranged:
     provenance: Provenance
 
 
+Keep = Callable[[pa.Table], pa.Table]
+"""From some rows of an answer those that are needed whatever other rows it has, in order; its columns may include `_touched`."""
+
+
 @dataclass
 class Reader:
     """Answers about the views of the published release, for one thread at a time.
@@ -66,6 +72,7 @@ class Reader:
     publication: int | None = None
     hot: Hot | None = None
     asked: IfPromoted | None = None
+    cache: ReadCache = field(default_factory=ReadCache, repr=False)
     _following: SnapshotFollower | PastPublication = field(init=False, repr=False)
     _pinned: Snapshot | Failed | None = field(default=None, init=False, repr=False)
     _projects: dict[int, Project] = field(default_factory=dict, init=False, repr=False)
@@ -143,27 +150,38 @@ class Reader:
         return self.select(view, lambda of: select(of, keys or {}, between, one=one, at=at), layer, limit)
 
     def select(
-        self, view: str, selected: Callable[[View], Selection], layer: Layer = "merged", limit: int | None = None
+        self,
+        view: str,
+        selected: Callable[[View], Selection],
+        layer: Layer = "merged",
+        limit: int | None = None,
+        *,
+        keep: Keep | None = None,
     ) -> Outcome:
         """`answer`, with the selection that a function returns for the view. Raises as `answer`, and the function's errors."""
         self.refuse_other_than_batch(layer)
         try:
-            return self._answer(view, selected, layer, limit)
+            return self._answer(view, selected, layer, limit, keep=keep)
         except ReadFailed as error:
             return Failed(str(error))
         except Unreadable:
             # Files of an older publication may have been deleted: another one may be live.
             self.refresh()
         try:
-            return self._answer(view, selected, layer, limit)
+            return self._answer(view, selected, layer, limit, keep=keep)
         except (ReadFailed, Unreadable) as error:
             return Failed(str(error))
 
-    def answer_at(self, snapshot: Snapshot, view: View, selection: Selection, layer: Layer, limit: int | None) -> Outcome:
-        """The answer at any snapshot whose release defines the view; the pinned snapshot does not change. Raises Unreadable."""
+    def answer_at(
+        self, snapshot: Snapshot, view: View, selection: Selection, layer: Layer, limit: int | None, *, keep: Keep | None = None
+    ) -> Outcome:
+        """The answer at any snapshot whose release defines the view; the pinned snapshot does not change. Raises Unreadable.
+
+        `keep` says which rows of the answer are needed.
+        """
         self.refuse_other_than_batch(layer)
         self._forget(snapshot.publication)
-        return _presented(self._arranged_at(snapshot, view, selection, layer), limit)
+        return self._present_at(snapshot, view, selection, layer, limit, keep=keep)
 
     def arranged_at(self, snapshot: Snapshot, view: View, selection: Selection | None = None) -> Arranged | Failed:
         """The rows of a view at any such snapshot, with their states; all of them without a selection. Raises Unreadable."""
@@ -175,11 +193,43 @@ class Reader:
         if self.publication is not None and layer != "batch":
             raise BadSelection(f"publication {self.publication} has only the layer batch, not {layer}")
 
-    def _answer(self, name: str, selected: Callable[[View], Selection], layer: Layer, limit: int | None) -> Outcome:
+    def _answer(
+        self, name: str, selected: Callable[[View], Selection], layer: Layer, limit: int | None, *, keep: Keep | None
+    ) -> Outcome:
         snapshot, view = self.snapshot(), self.view(name)
-        return _presented(self._arranged_at(snapshot, view, selected(view), layer), limit)
+        return self._present_at(snapshot, view, selected(view), layer, limit, keep=keep)
 
-    def _arranged_at(self, snapshot: Snapshot, view: View, selection: Selection, layer: Layer) -> Arranged | Failed:
+    def _present_at(
+        self, snapshot: Snapshot, view: View, selection: Selection, layer: Layer, limit: int | None, *, keep: Keep | None
+    ) -> Outcome:
+        """The answer, of which `keep` rows are needed; of many states made piece by piece, so that memory never has all."""
+        pieces = self._pieces(snapshot, view, selection, layer)
+        if len(pieces) == 1:
+            return _presented(self._arranged_at(snapshot, view, selection, layer), limit, keep)
+        needed, rows, total = keep or partial(first_rows, view, limit), list[pa.Table](), 0
+        for slots in pieces:
+            arranged = self._arranged_at(snapshot, view, selection, layer, slots)
+            if isinstance(arranged, Failed):
+                return arranged
+            states, touched = split(arranged.states.slice(0, limit))  # they are in order
+            some = present_arranged(view, states, arranged.provenance.watermark)
+            total += arranged.states.num_rows
+            rows = [needed(pa.concat_tables([*rows, some if touched is None else some.append_column(TOUCHED, touched)]))]
+            provenance = arranged.provenance
+        table, touched = split(rows[0])
+        return answered(view, table, touched, provenance, total=total)
+
+    def _pieces(self, snapshot: Snapshot, view: View, selection: Selection, layer: Layer) -> list[range]:
+        """The hash slots of the states of each piece; one where the rows are few, or made of states of several slots."""
+        apart = has_own_states(view) and not selection.one
+        every_key = bool(view.keys) and selection.keys.keys() == view.keys.keys()
+        if not apart or every_key or selection.among is not None or layer == "speed" or refusal(snapshot, view) is not None:
+            return [EVERY]
+        return self._states(view, snapshot.publication).pieces(batch_of(snapshot.publication, view).parts)
+
+    def _arranged_at(
+        self, snapshot: Snapshot, view: View, selection: Selection, layer: Layer, slots: range = EVERY
+    ) -> Arranged | Failed:
         if (problem := refusal(snapshot, view)) is not None:
             return Failed(problem)
         publication, tail = snapshot.publication, snapshot.tail(view)
@@ -187,7 +237,8 @@ class Reader:
         by_root = selection.at is not None or isinstance(view, RowsView)
         of, states = (root(view), of_root(view, selection)) if by_root else (view, selection)
         after = [] if layer == "batch" else self._from_the_cut_on(of, publication, tail, states)
-        below = [] if layer == "speed" else [self._below_the_cut(of, publication, tail, states)]
+        after = [replace(each, states=in_slots(of, each.states, slots)) for each in after]
+        below = [] if layer == "speed" else [self._below_the_cut(of, publication, tail, states, slots)]
         if of is not view:
             after, below = ([replace(each, states=roll(view, each.states)) for each in part] for part in (after, below))
         merged = current(view, merge(view, [*below, *after]))
@@ -205,14 +256,21 @@ class Reader:
             rows = with_touched(view, rows, alone, snapshot.late(view, layer), one=selection.one)
         return Arranged(view, ordered(view, rows), provenance)
 
-    def _below_the_cut(self, view: View, publication: Publication, tail: RealtimeTail, selection: Selection) -> Partial:
+    def _states(self, part: View, publication: Publication) -> BatchStates:
+        """The states of the table of a view that has one of its own."""
+        address = batch_of(publication, part).address(self.tables, part.name)
+        if address not in self._batches:
+            self._batches[address] = BatchStates(self.tables, address, part, self.cache)
+        return self._batches[address]
+
+    def _below_the_cut(
+        self, view: View, publication: Publication, tail: RealtimeTail, selection: Selection, slots: range
+    ) -> Partial:
         first, rolled, rejects = root(view), list[pa.Table](), Counter[str]()
         for part in parts(first):
             live = batch_of(publication, view if part is first else part)
-            address = live.address(self.tables, part.name)
-            if address not in self._batches:
-                self._batches[address] = BatchStates(self.tables, address, state_schema(part))
-            states = self._batches[address].read(live.parts, selection if first is view else of_root(view, selection))
+            needed = selection if first is view else of_root(view, selection)
+            states = self._states(part, publication).read(live.parts, needed, slots)
             rolled.append(states if part is view else selection.filter(roll(view, states)))
             rejects.update(publication.rejected.get(part.name, {}))
         return Partial(pa.concat_tables(rolled), ranges(LOG_START, tail.cut), rejects)
@@ -230,13 +288,25 @@ class Reader:
         return [Partial(staying(selection.filter(p.states), live.first_window), p.ranges, p.rejected) for p in partials]
 
 
-def _presented(found: Arranged | Failed, limit: int | None) -> Outcome:
+def _presented(found: Arranged | Failed, limit: int | None, keep: Keep | None) -> Outcome:
     """The answer of arranged rows, up to a limit."""
     if isinstance(found, Failed):
         return found
     states, touched = split(found.states.slice(0, limit))
     table = present_arranged(found.view, states, found.provenance.watermark)
+    if keep is not None:
+        table, touched = split(keep(table if touched is None else table.append_column(TOUCHED, touched)))
     return answered(found.view, table, touched, found.provenance, total=found.states.num_rows)
+
+
+def first_rows(view: View, limit: int | None, rows: pa.Table) -> pa.Table:
+    """The first rows of an answer, all without a limit."""
+    return ordered(view, rows).slice(0, limit)
+
+
+def has_own_states(view: View) -> bool:
+    """Whether rows are made of states of the view's own table: not those of a rollup, of several sources, of a table's rows."""
+    return root(view) is view and not isinstance(view, RowsView) and not several(view)
 
 
 def refusal(snapshot: Snapshot, view: View) -> str | None:

@@ -69,7 +69,7 @@ class Provenance:
     | `newest` | the append time of the newest counted event; None without events |
     | `watermark` | the watermark there, in microseconds since 1970 |
     | `after_final` | how many of the view's events arrived in windows labelled final before, over all rows |
-    | `ahead` | how many of the source's events were ahead of their records' timestamps (tandem.views.source.ahead) |
+    | `ahead` | how many of the source's events were ahead of their records' timestamps (tandem.views.source.watermark) |
     | `rejected` | by reason, the events that this view alone could not evaluate, over all rows |
     | `gaps` | the offsets in the counted range that the log lost |
     | `accepted` | the names of the gaps that the publication was built without |

@@ -22,7 +22,7 @@ from tandem.serving.read.selection import ALWAYS, parse_keys, select
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.read.touched_rows import split
 from tandem.views.errors import listed
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint, fingerprint
 from tandem.views.verify.compare import answers_of_rows
 from tandem.views.verify.release_diff import Diff, diff_of_answers
 from tandem.views.verify.row_diff import RowDifference, differing_rows, row_names

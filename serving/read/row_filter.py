@@ -56,7 +56,7 @@ class RowFilter:
         numbered = selected.append_column(_ROW, pa.array(np.arange(selected.num_rows))).select(
             [*sorted(self.condition.fields), _ROW]
         )
-        read = numbered.cast(_readable(numbered.schema))
+        read = numbered.cast(engine.readable(numbered.schema))
         sql = f"SELECT {_ROW} FROM {_ROWS} WHERE TRY({enclosed(self.condition.text)})"
         numbers = [result[_ROW].to_numpy() for _, result in engine.halved(sql, _ROWS, read) if result is not None]
         return selected.take(pa.array(np.sort(np.concatenate([np.empty(0, np.int64), *numbers]))))
@@ -90,7 +90,7 @@ def row_filter(view: View, wanted: RowsWanted) -> RowFilter:
     left_out = frozenset(view.measures) - frozenset(named)
     if where is None:
         return RowFilter(selection, left_out=left_out)
-    fields = _readable(pa.schema([column for column in answer_schema(view) if column.name != WINDOW_STATE.name]))
+    fields = engine.readable(pa.schema([column for column in answer_schema(view) if column.name != WINDOW_STATE.name]))
     try:
         if wanted.simple:
             _check_simple(where)
@@ -102,11 +102,6 @@ def row_filter(view: View, wanted: RowsWanted) -> RowFilter:
     if condition.type.kind != "boolean":
         raise BadSelection(f"where {where!r} has the type {condition.type.kind}; expected a condition, such as n > 100")
     return RowFilter(selection, condition, left_out)
-
-
-def _readable(columns: pa.Schema) -> pa.Schema:
-    """The columns as a condition reads them: doubles for totals of more than 38 digits, which DuckDB lacks."""
-    return pa.schema([column.with_type(pa.float64()) if pa.types.is_decimal256(column.type) else column for column in columns])
 
 
 def _check_simple(text: str) -> None:

@@ -21,14 +21,14 @@ from tandem.ledger.log.positions import Position
 from tandem.serving.read.window_zone import clocks, zone_name
 from tandem.views.arrow import python_values
 from tandem.views.arrow.python_values import exact_decimals
-from tandem.views.current_rows import VALID_FROM, RowsView, of_states
-from tandem.views.dated import pieces
+from tandem.views.composite.current_rows import VALID_FROM, RowsView, of_states
+from tandem.views.composite.dated import pieces
+from tandem.views.composite.rollup import keys_over_root, root
+from tandem.views.composite.table import Table
 from tandem.views.errors import TandemError, listed
-from tandem.views.instant import EPOCH
-from tandem.views.rollup import keys_over_root, root
+from tandem.views.instant import EPOCH, utc_text
 from tandem.views.source.event import TIMESTAMP
 from tandem.views.sql.engine import quoted
-from tandem.views.table import Table
 from tandem.views.view import View, bind, state_schema
 from tandem.views.windows import WINDOW_COLUMNS
 
@@ -307,6 +307,19 @@ def parse_window(view: View, start: str | None) -> Between:
         return at, at + timedelta(microseconds=1)
     except OverflowError:
         return at, None
+
+
+def check_start(view: View, start: datetime | None) -> None:
+    """Raise BadSelection for a time at which no window of the view can start, where a clock aligns them.
+
+    An answer for such a time would say of the events around it that nothing was counted.
+    """
+    timing = bind(view).placement.timing
+    if start is None or timing.first_at is None or timing.slice_at is None or timing.first_at(start) == start:
+        return
+    near = {*timing.slice_at(start), timing.first_at(start)}
+    starts = " and ".join(utc_text(time) for time in sorted(near) if timing.first_at(time) == time)
+    raise BadSelection(f"view {view.name!r} has no window that starts at {utc_text(start)}; the nearest start at {starts}")
 
 
 @lru_cache(maxsize=4096)

@@ -20,15 +20,15 @@ from tandem.serving.read.late_tables import NOTHING_LATE, LateTables, TableReade
 from tandem.serving.read.provenance import Layer, Provenance, SourceProvenance
 from tandem.serving.read.realtime_tail import RealtimeTail, unite_tails, up_to
 from tandem.views import exactness
+from tandem.views.composite.rollup import ancestors, root
+from tandem.views.composite.table import looked_up
+from tandem.views.composite.together import parts, several
 from tandem.views.exactness import Exactness, Reason
-from tandem.views.fingerprint.fingerprint import fingerprint
-from tandem.views.rollup import ancestors, root
+from tandem.views.fingerprint.hashed_parts import fingerprint
+from tandem.views.source.united_source import names_of
 from tandem.views.source.watermark import later, least
 from tandem.views.sql.expressions import REASONS
 from tandem.views.start import StartPositions
-from tandem.views.table import looked_up
-from tandem.views.together import parts, several
-from tandem.views.united_source import names_of
 from tandem.views.view import View, bind
 
 

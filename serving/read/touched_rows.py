@@ -8,7 +8,6 @@ state of its key is, since an event may come before others there.
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -36,7 +35,7 @@ def with_touched(view: View, rows: pa.Table, tail: pa.Table, late: LateTables, *
     elif not one and not placement.in_order:
         terms.append(f"_tail.{start} >= _rows.{start} AND _tail.{start} < _rows.{end}")
     columns = [*view.keys, *WINDOW_COLUMNS]
-    numbers = arrays.from_numpy(np.arange(rows.num_rows), pa.int64())
+    numbers = arrays.row_numbers(rows.num_rows)
     tables = {"_rows": rows.select(columns).append_column(_ROW, numbers), "_tail": tail.select(columns)}
     sql = f"SELECT {_ROW} FROM _rows SEMI JOIN _tail ON {' AND '.join(terms) or 'true'}"
     found = late.overlapping(rows)

@@ -1,9 +1,9 @@
 """Sinks: a view's rows kept in a table or topic elsewhere, up to a token that is stored with them.
 
-`follow.keep_equal` sends what has changed since the token, and stores the next token in the same step:
+`changes_to_send.follow` sends what has changed since the token, and stores the next token in the same step:
 
 ==============  ====================================================  ====================================================
-target          what is sent                                          where the token (`token_in_target`) is stored
+target          what is sent                                          where the token (`sink_token`) is stored
 ==============  ====================================================  ====================================================
 Kafka           records by key and window, tombstones                 with the offset of the transaction (`kafka_topic`)
                 (`log_messages`)

@@ -18,8 +18,8 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.delta_tables import committing, open_table, refresh
 from tandem.ledger.delta.errors import FAILURES, Unwritable, reason, unreadable
 from tandem.serving.read.tabular import DIGITS, narrowed
+from tandem.serving.sinks.sink_token import Stamp
 from tandem.serving.sinks.target import SinkInProject, SinkRefused
-from tandem.serving.sinks.token_in_target import Stamp
 from tandem.views.sinks.delta_table import SinkTable
 from tandem.views.view import answer_schema
 

@@ -18,17 +18,17 @@ from tandem.serving.sinks.alerts.definition import bind_alert
 from tandem.serving.sinks.alerts.episodes import AlertRow, Edge, Place, StatedRow
 from tandem.serving.sinks.outbox import Outbox, OutboxDocument
 from tandem.views.alert import Alert
-from tandem.views.united_source import names_of
+from tandem.views.composite.table import reads_records_of
 
 
 def erase_stored_rows(tables: Tables, source: str, alerts: Mapping[str, Alert]) -> None:
-    """Erase what is stored of the views of a source, and all old files of it; the live publication counts without the records.
+    """Erase what is stored of views that read a source, and all old files of it; the live publication counts without the records.
 
     Each alert and sink is one commit, on which its process goes on. Idempotent. An alert that is not among `alerts` loses all
     that is stored. Raises DefinitionError, ReadFailed, Unreadable, Unwritable.
     """
     reader = Reader(tables)
-    others = {name for name, view in reader.project().every_view.items() if source not in names_of(view.source.name)}
+    others = {name for name, view in reader.project().every_view.items() if not reads_records_of(view, source)}
     for name in book.names(tables):
         alert = alerts.get(name)
         if alert is None or alert.view.name not in others:

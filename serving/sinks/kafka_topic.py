@@ -18,8 +18,8 @@ from tandem.infra.kafka import broker as embedded
 from tandem.infra.kafka.bulk_reader import LogMoved
 from tandem.infra.settings import Settings
 from tandem.serving.sinks.log_messages import SinkMessage
+from tandem.serving.sinks.sink_token import Stamp
 from tandem.serving.sinks.target import SinkInProject, SinkRefused
-from tandem.serving.sinks.token_in_target import Stamp
 from tandem.views.kernel.rows import written
 from tandem.views.sinks.kafka_topic import SinkTopic
 

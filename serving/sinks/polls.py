@@ -16,12 +16,14 @@ _HALF: Final = 2
 class SinkPolls:
     """Keeps the connections of sinks at the newest snapshots: `cold` counts commits, `hot` also the hot commits of `feed`.
 
-    At least one is there. For one thread, which calls `wait` again and again.
+    At least one is there. `every_s` is the time between two polls of the tables, for `hot` at least LOOK_S. For one thread, which
+    calls `wait` again and again.
     """
 
     cold: Connection | None = None
     hot: Connection | None = None
     feed: HotFeed | None = None
+    every_s: float = EVERY_S
     _woken: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
     _cold_due: float = field(default=0.0, init=False)
     _hot_due: float = field(default=0.0, init=False)
@@ -51,7 +53,7 @@ class SinkPolls:
         polled = self.hot is not None and self._take_in(self.hot, woken=woken)
         if self.cold is not None and time.monotonic() >= self._cold_due:
             self.cold.refresh()
-            self._cold_due, polled = time.monotonic() + EVERY_S, True
+            self._cold_due, polled = time.monotonic() + self.every_s, True
         return polled
 
     def _take_in(self, hot: Connection, *, woken: bool) -> bool:
@@ -61,10 +63,10 @@ class SinkPolls:
             self._woken.clear()
             if hot.store.refresh_hot() is None:
                 # However often it is woken, it polls the tables at most twice in the time of a poll.
-                self._hot_due = min(self._hot_due, self._hot_polled + EVERY_S / _HALF)
+                self._hot_due = min(self._hot_due, self._hot_polled + self.every_s / _HALF)
         if time.monotonic() < self._hot_due:
             return False
         hot.refresh()
         self._hot_polled = time.monotonic()
-        self._hot_due = self._hot_polled + LOOK_S
+        self._hot_due = self._hot_polled + max(LOOK_S, self.every_s)
         return True

@@ -18,8 +18,8 @@ import pyarrow as pa
 from psycopg.sql import SQL, Composable, Composed, Identifier
 
 from tandem.ledger.delta.errors import Conflict, Unreadable, Unwritable
+from tandem.serving.sinks.sink_token import Stamp
 from tandem.serving.sinks.target import SinkInProject, SinkRefused
-from tandem.serving.sinks.token_in_target import Stamp
 from tandem.views.arrow import python_values
 from tandem.views.errors import TandemError
 from tandem.views.kernel.rows import written

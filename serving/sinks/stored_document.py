@@ -16,9 +16,9 @@ from deltalake import DeltaTable
 from tandem.infra import clock
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.delete_table_files import vacuum
 from tandem.ledger.delta.errors import Conflict, Unreadable, Unwritable
 from tandem.ledger.delta.retries import commit_again
-from tandem.ledger.delta.vacuum import vacuum
 
 D = TypeVar("D")
 

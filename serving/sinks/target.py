@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tandem.infra.settings import Settings
 from tandem.serving.sinks.log_messages import SinkMessage
-from tandem.serving.sinks.token_in_target import Stamp
+from tandem.serving.sinks.sink_token import Stamp
 from tandem.views.errors import TandemError
 from tandem.views.project.project import Project
 from tandem.views.sinks.sink import Sink

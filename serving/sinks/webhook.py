@@ -19,8 +19,8 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.serving.sinks.log_messages import SinkMessage
 from tandem.serving.sinks.outbox import Outbox, OutboxDocument, OutboxMessage
 from tandem.serving.sinks.posting import Undelivered, check_address, key_of, post, signature_headers
+from tandem.serving.sinks.sink_token import Stamp
 from tandem.serving.sinks.target import SinkInProject, SinkRefused
-from tandem.serving.sinks.token_in_target import Stamp
 from tandem.views.instant import EPOCH
 from tandem.views.sinks.webhook import SinkWebhook
 

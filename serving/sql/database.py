@@ -24,7 +24,7 @@ from tandem.serving.sql.limits import MIB, StatementLimits
 from tandem.serving.sql.messages import StatementRefused
 from tandem.serving.sql.sketch_functions import register
 from tandem.serving.sql.statement import worded
-from tandem.views.sql.engine import quoted
+from tandem.views.sql.engine import hide_progress_bar, quoted
 
 _CLOSED: Final[dict[str, str | bool | int | float | list[str]]] = {
     # Only the process's own thread: a fork of a process with several threads may deadlock.
@@ -59,7 +59,7 @@ def connect(limits: StatementLimits) -> duckdb.DuckDBPyConnection:
     """An empty database with the functions over sketch states."""
     connection = duckdb.connect(":memory:", config={**_CLOSED, "memory_limit": f"{limits.memory // MIB}MiB"})
     connection.execute("SET TimeZone = 'UTC'")
-    connection.execute("SET enable_progress_bar = false")
+    hide_progress_bar(connection)
     register(connection)
     connection.execute("SET lock_configuration = true")
     return connection

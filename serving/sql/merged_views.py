@@ -26,7 +26,7 @@ from tandem.serving.sql.result_rows import to_rows
 from tandem.serving.sql.sandbox import Sandbox
 from tandem.serving.sql.shared_tables import SharedTables, share
 from tandem.views.arrow import arrays
-from tandem.views.dated import DatedView
+from tandem.views.composite.dated import DatedView
 from tandem.views.exactness import together
 from tandem.views.kernel.present import present_arranged
 from tandem.views.view import View, answer_schema, bind

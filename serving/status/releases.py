@@ -1,6 +1,6 @@
 """Publications, releases and audits as documents: what was live, since when, by whom and why; what stands beside it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -86,8 +86,8 @@ def standing_releases(tables: Tables, live: Publication, *, days: int, now: date
 
 
 def document_of(audit: Audit) -> dict[str, Any]:
-    """An audit as JSON; figures are null if nothing was compared, and `obstacle` says why."""
-    figures = audit.figures
+    """An audit as JSON; figures are null if nothing was compared, and `obstacle` says why, or `expectation` what was checked."""
+    figures, expectation = audit.figures, audit.expectation
     return {
         "at": utc_text(audit.at),
         "version": audit.version,
@@ -111,4 +111,19 @@ def document_of(audit: Audit) -> dict[str, Any]:
             "tolerance": figures.tolerance,
         },
         "examples": [dict(example) for example in figures.examples] if figures else [],
+        "expectation": expectation
+        and {
+            "condition": expectation.condition,
+            "severity": expectation.severity,
+            "rows": expectation.rows,
+            "unmet": expectation.unmet,
+            "worst": [dict(row) for row in expectation.worst],
+        },
     }
+
+
+def expectation_lines(audits: Iterable[Audit]) -> Iterator[str]:
+    """What views expect of their rows, and how many do not meet it, for a person."""
+    for audit in audits:
+        if audit.expectation is not None:
+            yield f"{audit.view}: {audit.expectation.sentence} ({audit.expectation.severity})"

@@ -13,7 +13,7 @@ from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.status.sink_report import SinkReport, reports
 from tandem.views.counted import counted
 from tandem.views.instant import utc_text
-from tandem.views.united_source import names_of
+from tandem.views.source.united_source import names_of
 
 SinkWork = Literal["running", "failing", "stopped"]
 WORK: Final[tuple[SinkWork, ...]] = get_args(SinkWork)

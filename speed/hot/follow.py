@@ -3,8 +3,10 @@
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -26,7 +28,7 @@ from tandem.ledger.log.positions import Position, upper
 from tandem.ledger.log.registry_schemas import of_source
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.publish.releases import Release
-from tandem.ledger.realtime.commits import Commit
+from tandem.ledger.realtime.commits import Commit, newest_caught_up
 from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime.tiling import chain
 from tandem.ledger.same_log import refuse_cut_log
@@ -40,15 +42,16 @@ from tandem.speed.micro_batch.follower_state import FollowerState
 from tandem.speed.micro_batch.task import Task
 from tandem.speed.source.counted_at import counted, divided, earlier_topic
 from tandem.speed.source.known_tables import tables_of_views
+from tandem.speed.source.overflow import overflow_of_hot_tail
 from tandem.speed.source.restore_identities import begun, numbered, unseen
 from tandem.speed.source.start_position import present_log, without_newcomers
 from tandem.views.arrow.arrays import from_ipc
+from tandem.views.composite.table import looked_up
 from tandem.views.errors import TandemError
 from tandem.views.kernel.kernel import decode
 from tandem.views.source.offset_ranges import Offsets, Partition
 from tandem.views.source.source import Source, record_columns
 from tandem.views.source.watermark import later, newest
-from tandem.views.table import looked_up
 from tandem.views.view import View
 
 _AT_ONCE: Final = 5_000
@@ -123,6 +126,7 @@ class HotFollower:
     _fold_began: float = field(default=float("-inf"), init=False)
     _pause_s: float = field(default=0.0, init=False)
     _folding_s: float = field(default=0.0, init=False)
+    _closing: ExitStack = field(default_factory=ExitStack, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._heavy = HeavyViews(self.clock)
@@ -154,12 +158,14 @@ class HotFollower:
             firsts=firsts,
             maxima=newest([*(commit.maxima for commit in commits), live.maxima.get(name, {})]),
             watermark=later(*(commit.watermark for commit in commits), live.watermarks.get(name)),
-            caught_up=_caught_up(commits),
+            caught_up=newest_caught_up(commits),
             epoch=secrets.randbits(62),
             by="hot",
         )
         views = {fingerprints[name]: view for name, view in self.views.items()}
-        look_ups = tables_of_views(self.tables, self.release, self.views, self.settings.speed.table_mb)
+        look_ups = tables_of_views(
+            self.tables, self.release, self.views, partial(overflow_of_hot_tail, self.settings, self._closing)
+        )
         self.tail = HotTail(task, self.source, views, state, self.settings.serving.hot_mb << 20, schemas=self._schemas)
         if look_ups is not None:
             self.tail.look_up = lambda: look_ups.newest(self._committed()[0])
@@ -189,6 +195,7 @@ class HotFollower:
         if self._reader is not None:
             self._reader.close()
             self._reader = None
+        self._closing.close()
 
     def _read_and_fold(self, wait_s: float) -> bool:
         behind = not (self.tail.full or self.away is not None) and self._read(wait_s)
@@ -288,7 +295,7 @@ class HotFollower:
             return
         before = self.tail.commits
         reached = later(*(commit.watermark for commit in commits))
-        covered = self.tail.rebase(end, at=self.now(), watermark=reached, caught_up=_caught_up(commits))
+        covered = self.tail.rebase(end, at=self.now(), watermark=reached, caught_up=newest_caught_up(commits))
         if self.clock() - self._compared >= _COMPARE_S:
             self._compared = self.clock()
             self._compare(covered, commits)
@@ -386,10 +393,6 @@ class HotFollower:
             full=self.tail.full,
         )
         self.send(message_of(self.release.number, self.source.name, self.status, change))
-
-
-def _caught_up(commits: tuple[Commit, ...]) -> datetime | None:
-    return next((commit.caught_up for commit in reversed(commits) if commit.caught_up), None)
 
 
 def _gone(place: Partition, start: int, low: int) -> str:

@@ -84,7 +84,7 @@ class HeavyViews:
         source = tail.source if tail.schemas is None else tail.schemas.ready(tail.source, records)
         events = decode(source, records).events
         prepared = prepare(tail.source, events, tail.task.generations)
-        versions = tables(tail.look_up().versions)
+        versions = tables(tail.look_up().versions, tail.views.values(), prepared.events)
         costs: dict[str | None, float] = {None: self.clock() - began}
         for fingerprint, view in tail.views.items():
             if fingerprint not in self.why:

@@ -82,7 +82,7 @@ class HotProcess:
             if self._stopped.is_set():
                 return
             process = self._process = subprocess.Popen(  # noqa: S603 - our own command
-                [sys.executable, "-I", "-S", pdeathsig.__file__, str(os.getpid()), *words],
+                pdeathsig.command(words),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

@@ -16,7 +16,7 @@ from tandem.speed.dedup.across_tasks import find_duplicates
 from tandem.speed.dedup.dedup_window import DedupWindow
 from tandem.speed.dedup.keys import KnownWords
 from tandem.speed.dedup.within_task import Identities
-from tandem.speed.micro_batch.task import SCHEMA, Share, Stream, Task, fold, partial_of, shares, without
+from tandem.speed.micro_batch.task import SCHEMA, Share, SmallTable, Task, TaskTable, fold, partial_of, shares, without
 from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.errors import TandemError
 from tandem.views.instant import nearest_time
@@ -65,14 +65,15 @@ class Workers:
                 self._sent[name] = run, records.sparkSession.sparkContext.broadcast(run)
         return KnownWords(tuple(self._sent[id(run)][1] if id(run) in large else run for run in runs))
 
-    def versions(self, records: "DataFrame", versions: Mapping[str, tuple[Stream, bytes]]) -> dict[str, tuple[Stream, bytes]]:
+    def versions(self, records: "DataFrame", versions: Mapping[str, TaskTable]) -> dict[str, TaskTable]:
         """What tasks of the next job look up in; a base that is a broadcast already is not sent again."""
-        large = {name: base for name, (base, _) in versions.items() if isinstance(base, bytes) and len(base) > _BYTES_WITH_TASKS}
+        small = {name: table for name, table in versions.items() if isinstance(table, SmallTable)}
+        large = {name: base for name, (base, _) in small.items() if isinstance(base, bytes) and len(base) > _BYTES_WITH_TASKS}
         for name in [name for name, (base, _) in self._tables.items() if large.get(name) is not base]:
             self._tables.pop(name)[1].destroy(blocking=False)
         for name in large.keys() - self._tables.keys():
             self._tables[name] = large[name], records.sparkSession.sparkContext.broadcast(large[name])
-        return {name: (self._tables[name][1] if name in large else base, added) for name, (base, added) in versions.items()}
+        return {**versions, **{name: SmallTable(self._tables[name][1], small[name].added) for name in large}}
 
     def close(self) -> None:
         """Withdraw all that was sent; no job may be running."""

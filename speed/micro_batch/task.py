@@ -5,7 +5,7 @@ the tasks read.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
@@ -16,22 +16,24 @@ import pyarrow as pa
 from tandem.infra.spark.header_texts import with_headers
 from tandem.ledger.log.last_of_records import last_of
 from tandem.ledger.realtime.commits import TableEnds
-from tandem.ledger.table_versions import overlay
+from tandem.ledger.states_by_key import StatesByKey
+from tandem.ledger.table_versions import overlay, versions_of_keys
 from tandem.speed.dedup.keys import KnownWords
 from tandem.speed.dedup.within_task import NO_SECRET, NOTHING_KNOWN, Drops, identified, identities, is_at
 from tandem.views.arrow.arrays import from_ipc, to_ipc
+from tandem.views.arrow.partitions import by_partition
+from tandem.views.composite.table import looked_up
 from tandem.views.decode.schema_ids import missing_schemas
 from tandem.views.kernel.kernel import Partial, after_final, ahead, decode, late, partial, prepare
+from tandem.views.kernel.look_up import lookup_keys_of
 from tandem.views.project.project import load_files
-from tandem.views.source.ahead import off_calendar
-from tandem.views.source.event_maxima import maxima_of, newest_append
 from tandem.views.source.fields.rounded import total_roundings
 from tandem.views.source.formats.schema_registry import SchemaKey
 from tandem.views.source.log_order import event_rejects, further
 from tandem.views.source.offset_ranges import EMPTY, Partition
 from tandem.views.source.source import Source
-from tandem.views.source.watermark import Maxima, Newest, event_times
-from tandem.views.view import View
+from tandem.views.source.watermark import Maxima, Newest, event_times, maxima_of, newest_append, off_calendar
+from tandem.views.view import View, bind
 
 SCHEMA: Final = "share binary"
 """What a task's rows are to Spark: one `Share` each."""
@@ -53,13 +55,27 @@ Stream = bytes | BroadcastBytes
 """An Arrow IPC stream."""
 
 
+class SmallTable(NamedTuple):
+    """A base, and `added` versions, which replace all those of their keys, as Arrow IPC streams; `added` may be empty."""
+
+    base: Stream
+    added: bytes = b""
+
+
+class LargeTable(NamedTuple):
+    """A table in files, from which tasks read the versions of their keys; `new` are states in order of hashes, as Arrow IPC."""
+
+    files: tuple[StatesByKey, ...]
+    new: bytes
+
+
+TaskTable = SmallTable | LargeTable
+
+
 class KnownVersions(NamedTuple):
-    """What tasks look up in, by the name of the view of a table's versions, and by source up to where that is known.
+    """What tasks look up in, by the name of the view of a table's versions, and by source up to where that is known."""
 
-    `versions` are a base, and versions that replace all of their keys; each is an Arrow IPC stream, the second may be empty.
-    """
-
-    versions: Mapping[str, tuple[Stream, bytes]] = MappingProxyType({})
+    versions: Mapping[str, TaskTable] = MappingProxyType({})
     ends: Mapping[str, TableEnds] = MappingProxyType({})
 
 
@@ -90,7 +106,7 @@ class Task:
     drops: Drops = field(default_factory=dict)
     generations: tuple[str, ...] = ()
     secret: bytes = field(default=NO_SECRET, repr=False)
-    versions: Mapping[str, "tuple[Stream, bytes]"] = field(default_factory=dict, repr=False)
+    versions: Mapping[str, TaskTable] = field(default_factory=dict, repr=False)
     hand_back: int = 0
 
     def definitions(self) -> tuple[Source, dict[str, View]]:
@@ -197,7 +213,8 @@ def _counted(source: Source, views: Mapping[str, View], task: Task, events: pa.T
     """The fields of a share that the events decide which count."""
     labelled = late(source, events, event_times(task.maxima))
     prepared = prepare(source, events, task.generations)
-    versions, rows, failed = tables(task.versions), prepared.events, prepared.failed
+    rows, failed = prepared.events, prepared.failed
+    versions = tables(task.versions, views.values(), rows)
     partials = {name: partial(view, rows, EMPTY, failed, versions=versions) for name, view in views.items()}
     return {
         "events": events.num_rows,
@@ -210,12 +227,26 @@ def _counted(source: Source, views: Mapping[str, View], task: Task, events: pa.T
     }
 
 
-def tables(versions: Mapping[str, tuple[Stream, bytes]]) -> dict[str, pa.Table]:
-    """What tasks look up in, as tables."""
-    read = {}
-    for name, (stream, added) in versions.items():
-        base = from_ipc(stream if isinstance(stream, bytes) else stream.value)
-        read[name] = overlay(base, from_ipc(added)) if added else base
+def tables(versions: Mapping[str, TaskTable], views: Collection[View], events: pa.Table) -> dict[str, pa.Table]:
+    """The tables in which views look up; of a large one the versions of the keys that these events look up."""
+    read: dict[str, pa.Table] = {}
+    for name, table in versions.items():
+        if isinstance(table, SmallTable):
+            base = from_ipc(table.base if isinstance(table.base, bytes) else table.base.value)
+            read[name] = overlay(base, from_ipc(table.added)) if table.added else base
+    large = {name: table for name, table in versions.items() if isinstance(table, LargeTable)}
+    if not large:
+        return read
+    keys: dict[str, list[pa.Table]] = {}
+    of_versions = {name: each for view in views for name, each in looked_up(view).items()}
+    deepest = max((each.depth for view in views for each in bind(view).lookups), default=0)
+    for depth in range(deepest + 1):  # a chain looks up by what it has found before
+        looking = [each for view in views for each in lookup_keys_of(view, events, read, depth)]
+        for name, some in looking:
+            keys.setdefault(name, []).append(some)
+        for name in large.keys() & {name for name, _ in looking}:
+            files, new = large[name]
+            read[name] = versions_of_keys(of_versions[name], files, from_ipc(new), pa.concat_tables(keys[name]))
     return read
 
 
@@ -246,8 +277,5 @@ def _row(share: bytes) -> pa.RecordBatch:
 
 
 def _by_partition(records: pa.Table) -> list[tuple[Partition, int, int, int]]:
-    groups = records.group_by(["topic_id", "partition"], use_threads=False)
-    found = groups.aggregate([("offset", "count"), ("offset", "min"), ("offset", "max")])
-    return [
-        ((topic, number), count, low, high) for topic, number, count, low, high in zip(*found.to_pydict().values(), strict=True)
-    ]
+    rows, offsets = by_partition(records["topic_id"], records["partition"]), records["offset"].to_numpy()
+    return list(zip(rows.partitions, rows.counts(), rows.least(offsets), rows.most(offsets), strict=True))

@@ -2,13 +2,17 @@
 
 The layer also follows standing releases, so that an applied one can be promoted and a former one rolled back to. A failure of a
 standing release does not end the layer: the ledger then records that the release is no longer kept up to date.
+
+One layer at a time writes the realtime tables. Another one stands by with its session until the first ends, or until its machine
+has not renewed the lease.
 """
 
+import math
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from threading import Event
@@ -23,28 +27,32 @@ from tandem.infra.lineage.runs import reporting
 from tandem.infra.logs.telling import bound
 from tandem.infra.settings import Settings
 from tandem.infra.spark.errors import worded
-from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.addresses import SPEED, Tables
 from tandem.ledger.delta.errors import Unwritable
+from tandem.ledger.delta.one_writer import become_writer, write_locks
+from tandem.ledger.delta.one_writer.refuse_other_writers import Fenced, LeaseLost
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish import adoption
 from tandem.ledger.publish.publications import NotPublishable, Publication, Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.ledger.publish.standing import Followed, StandingReleases
 from tandem.ledger.realtime_writer import NewerEpoch
-from tandem.speed.process.checkpoints import own_folder
 from tandem.speed.process.group_offsets import GroupOffsets
 from tandem.speed.process.source_thread import Worker
-from tandem.speed.progress import MicroBatchSeconds, ProgressRecorder
+from tandem.speed.progress import MicroBatchSeconds, ProgressRecorder, WaitingSource
+from tandem.speed.source.checkpoints import own_folder
 from tandem.speed.source.follow import Surroundings
 from tandem.views.project.project import Project
 from tandem.views.source.source import Source
 
 _ENDED = "the speed layer has ended; its commits stay, and the next run continues from there"
+_EVERY = "every source"
+"""What a layer that stands by waits for, in place of one source."""
 _LOOK_S = 0.2
 _LOOKS_PER_PUBLICATION = 5
 _LOOKS_UNTIL_ALONE = 25
 _TELL_S = 60.0
-_OF_THE_LAYER = (NewerEpoch, Unwritable, kafka.NoBroker)
+_OF_THE_LAYER = (NewerEpoch, Fenced, LeaseLost, Unwritable, kafka.NoBroker)
 """The fault of the whole layer, not of one release: another layer runs, or storage or broker fail."""
 
 
@@ -64,7 +72,8 @@ def run(
     Args:
         project: called only if nothing is published yet: its definitions become publication 1.
         session: called once there is a log to read; its session needs tandem.speed.source.query.CONF.
-        ready: called when every table is claimed and every query runs, and again after a change of the release.
+        ready: called when every table is claimed and every query runs, and again after a change of the release; before, when
+            the layer stands by.
         say: reports progress.
         warn: reports what an operator should check.
 
@@ -80,9 +89,56 @@ def run(
     folded = Telling(say, every_s=_TELL_S, clock=time.monotonic)
     recorder = ProgressRecorder(settings.folder, os.getpid(), folded.add)
     listen(spark, recorder)
-    with reporting(settings, now=now, warn=warn) as reporter:
-        around = Surroundings(spark, settings, tables, connection, checkpoints, by, now, warn, reporter, stop.is_set, recorder)
-        _follow_all(around, stop, say=say, ready=ready)
+    with (
+        reporting(settings, now=now, warn=warn) as reporter,
+        _alone(tables, recorder, stop=stop, now=now, say=say, ready=ready) as owned,
+    ):
+        if owned is not None:
+            around = Surroundings(spark, settings, owned, connection, checkpoints, by, now, warn, reporter, stop.is_set, recorder)
+            _follow_all(around, stop, say=say, ready=ready)
+
+
+class _Stopped(Exception):
+    """The layer is to end while it stands by."""
+
+
+@contextmanager
+def _alone(
+    tables: Tables,
+    recorder: ProgressRecorder,
+    *,
+    stop: Event,
+    now: Callable[[], datetime],
+    say: Callable[[str], None],
+    ready: Callable[[], object],
+) -> Iterator[Tables | None]:
+    """Wait until no other layer may write, and yield the tables with the lease; None if `stop` is set before."""
+
+    def wait(seconds: float) -> None:
+        recorder.heart.beat()
+        if stop.wait(seconds):
+            raise _Stopped
+
+    def standing_by(text: str) -> None:
+        say(f"standing by: {text}")
+        recorder.waits(WaitingSource(0, _EVERY, now().isoformat(timespec="seconds"), f"standing by: {text}"))
+        ready()
+
+    tables.make_root()
+    with write_locks.own() as acquire:
+        try:
+            lease = become_writer.hold(
+                tables, SPEED, acquire, what="tandem speed", at=now(), patience=math.inf, say=standing_by, sleep=wait
+            )
+        except _Stopped:
+            yield None
+            return
+        recorder.goes_on(0, _EVERY)
+        try:
+            yield tables if lease is None else replace(tables, leases={**tables.leases, SPEED: lease})
+        finally:
+            if lease is not None:
+                lease.release()
 
 
 def _follow_all(around: Surroundings, stop: Event, *, say: Callable[[str], None], ready: Callable[[], object]) -> None:
@@ -94,6 +150,8 @@ def _follow_all(around: Surroundings, stop: Event, *, say: Callable[[str], None]
         told = 0
         while not stop.wait(_LOOK_S):
             _ask_java(around.spark)
+            for lease in around.tables.leases.values():
+                lease.check()
             live = team.look()
             around.recorder.heart.beat(live)
             if team.ready(live) and told != live:

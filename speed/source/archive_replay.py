@@ -16,13 +16,16 @@ from tandem.ledger.log.registry_schemas import RegistrySchemas
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.realtime_writer import Writer
+from tandem.ledger.table_versions import table_versions
 from tandem.speed.dedup.siphash import SECRET_BYTES
 from tandem.speed.micro_batch.follower_state import FollowerState
 from tandem.speed.micro_batch.log_tail import UncommittedLog
-from tandem.speed.micro_batch.task import Task
+from tandem.speed.micro_batch.task import KnownVersions, SmallTable, Task
 from tandem.speed.source import record_frames
 from tandem.speed.source.counted_at import CountedRange, counted, divided, together
 from tandem.speed.source.restore_identities import unseen
+from tandem.views.arrow.arrays import to_ipc
+from tandem.views.composite.table import looked_up
 from tandem.views.source.source import Source
 from tandem.views.view import View
 
@@ -54,7 +57,8 @@ def replay(
 ) -> ReplayedArchive:
     """Fold the archive from its start to `end` as the speed layer folds the log, and commit to a realtime table under `into`.
 
-    `views` are the source's by name. A micro-batch has about `most` events.
+    `views` are the source's by name. A micro-batch has about `most` events, and looks up in the published versions of tables, as
+    the batch views below the cut did.
 
     The times of commits, and below them those of archive runs, decide which duplicates lie further apart than the source's dedup
     window. These duplicates count, as they do in the log's tail. Raises what `Tail.extend` raises.
@@ -74,6 +78,7 @@ def replay(
         now=now,
         schemas=schemas,
         state=FollowerState(window, end=writer.end, firsts=firsts, epoch=writer.epoch, by=by, idle=source.idle),
+        look_up=partial(_versions_below_cuts, tables, live, views),
     )
     batches, counts = 0, NOTHING
     rejected: dict[str, dict[str, int]] = {}
@@ -91,6 +96,16 @@ def replay(
         batches, counts = batches + 1, plus(counts, commit.counts)
         rejected |= {name: add(rejected.get(name, {}), reasons) for name, reasons in commit.rejected.items()}
     return ReplayedArchive(batches, counts, rejected)
+
+
+def _versions_below_cuts(tables: Tables, live: Publication, views: Mapping[str, View]) -> KnownVersions:
+    """The versions below the cuts of a publication, in which these views look up."""
+    of_tables = {name: each for view in views.values() for name, each in looked_up(view).items()}
+    versions = {
+        name: table_versions(tables, view, live.views[name], live.cut(view.source.name), ()).versions
+        for name, view in of_tables.items()
+    }
+    return KnownVersions({name: SmallTable(to_ipc(each)) for name, each in versions.items()})
 
 
 def _time(of: CountedRange) -> datetime:

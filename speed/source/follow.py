@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tandem.infra import kafka
 from tandem.infra.lineage.runs import Reporter
 from tandem.infra.settings import Settings
-from tandem.infra.spark.errors import broker_away, sentence, worded
+from tandem.infra.spark.errors import broker_away, broker_refusal, sentence, worded
 from tandem.infra.spark.kafka_source import kafka_options
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.hot.report import healthy, pause
@@ -42,6 +42,7 @@ from tandem.speed.micro_batch.task import KnownVersions, Task
 from tandem.speed.source import record_frames
 from tandem.speed.source.counted_at import counted
 from tandem.speed.source.known_tables import KnownTables, Patience, tables_of_views
+from tandem.speed.source.overflow import overflow_of_layer
 from tandem.speed.source.query import Query
 from tandem.speed.source.restore_identities import seen, unseen
 from tandem.speed.source.start_position import Beginning, KafkaLog, beginning, steps
@@ -158,6 +159,8 @@ class Follow:
         if isinstance(error, RegistryAway):
             raise error
         if not isinstance(error, TandemError):
+            if refusal := broker_refusal(error, self.around.connection.address):
+                raise refusal from error
             fault = self._log_fault(self._query.log)
             if fault is None and broker_away(error):
                 raise kafka.NoBroker(f"source '{self.source.name}' could not be read: {sentence(error)}") from error
@@ -315,7 +318,9 @@ def follow(around: Surroundings, release: Release, source: Source, views: Mappin
     )
     following = Follow(around, release, source, tail, around.checkpoints / f"{source.name}-{writer.epoch}")
     settings = around.settings.speed
-    if (look_ups := tables_of_views(around.tables, release, views, settings.table_mb)) is not None:
+    realtime, scratch = around.tables.realtime(release.number, source.name), following.checkpoints / "tables"
+    overflow = partial(overflow_of_layer, around.settings, around.tables, realtime, scratch)
+    if (look_ups := tables_of_views(around.tables, release, views, overflow)) is not None:
         patience = Patience(around.connection, settings.table_wait_ms / 1000, following.is_over)
         tail.look_up = partial(_look_up, tail, look_ups, patience)
     following.begin()

@@ -15,38 +15,34 @@ from tandem.ledger.publish.releases import Release
 from tandem.ledger.realtime.commits import TableEnds
 from tandem.ledger.realtime.follower import Follower
 from tandem.ledger.realtime.tiling import chain
-from tandem.ledger.table_versions import TableVersions, table_versions
-from tandem.speed.micro_batch.task import KnownVersions
+from tandem.ledger.states_by_key import StatesByKey, in_order
+from tandem.ledger.table_versions import LargeVersions, Overflow, TableVersions, versions_within
+from tandem.speed.micro_batch.task import KnownVersions, LargeTable, SmallTable
 from tandem.views.arrow.arrays import to_ipc
-from tandem.views.errors import TandemError
+from tandem.views.composite.table import looked_up
 from tandem.views.source.source import Source
-from tandem.views.table import looked_up
 from tandem.views.view import View
 
 _LOOK_S: Final = 0.02
 _START: Final = 10
-_MB: Final = 2**20
-
-
-class TableTooLarge(TandemError, code="table-too-large"):
-    """A table has more versions than the speed layer may have in memory."""
 
 
 @dataclass
 class KnownTables:
     """The versions of some tables, by the name of the view of the versions, as a release counts them.
 
-    `fingerprints` are those of these views, `most_mb` is the most megabytes of one of them.
+    `fingerprints` are those of these views; `overflow` says where the states of a table that is too large for memory are.
     """
 
     tables: Tables
     release: int
     views: Mapping[str, View]
     fingerprints: Mapping[str, str]
-    most_mb: int
-    _known: dict[str, TableVersions] = field(default_factory=dict, init=False, repr=False)
-    _bases: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
+    overflow: Overflow
+    _known: dict[str, TableVersions | LargeVersions] = field(default_factory=dict, init=False, repr=False)
+    _bases: dict[str, bytes | tuple[StatesByKey, ...]] = field(default_factory=dict, init=False, repr=False)
     _added: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
+    _publication: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._followers = {source: Follower(self.tables, self.release, source) for source in self.sources}
@@ -59,42 +55,60 @@ class KnownTables:
     @property
     def ends(self) -> dict[str, TableEnds]:
         """By source, up to where its log is known."""
-        return {self.views[name].source.name: TableEnds(each.end, each.end) for name, each in self._known.items()}
+        return {
+            self.views[name].source.name: TableEnds(each.end, each.end, self._publication) for name, each in self._known.items()
+        }
 
     def newest(self, state: Publication) -> KnownVersions:
-        """What tasks look up in now; `state` is the newest state of the release. Raises TableTooLarge, Unreadable."""
+        """What tasks look up in now; `state` is the newest state of the release. Raises Unreadable, Unwritable."""
         self.poll(state)
-        return KnownVersions({name: (base, self._added[name]) for name, base in self._bases.items()}, self.ends)
+        versions = {
+            name: LargeTable(base, self._added[name]) if isinstance(base, tuple) else SmallTable(base, self._added[name])
+            for name, base in self._bases.items()
+        }
+        return KnownVersions(versions, self.ends)
 
     def poll(self, state: Publication) -> None:
         """Read what is new."""
+        self._publication = state.number
+        for source, follower in self._followers.items():
+            if follower.dropped.at_or_below(cut := state.cut(source)):
+                follower.dropped = cut
+            else:  # after a rollback the partials that were dropped are needed again
+                self._followers[source] = Follower(self.tables, self.release, source, cut)
         commits = {source: follower.poll() for source, follower in self._followers.items()}
         tails = {source: chain(each, state.cut(source)).commits for source, each in commits.items()}
         for name, view in self.views.items():
             source, earlier = view.source.name, self._known.get(name)
             batch = state.views.get(name, BatchView(self.fingerprints[name]))
-            there = self._known[name] = table_versions(
-                self.tables, view, batch, state.cut(source), tails[source], earlier=earlier
+            there = self._known[name] = versions_within(
+                self.tables, view, batch, state.cut(source), tails[source], overflow=self.overflow, earlier=earlier
             )
             if earlier is None or there.base is not earlier.base:
-                self._refuse_large(view, there)
-                self._bases[name] = to_ipc(there.base.versions)
+                self._bases[name] = there.base if isinstance(there, LargeVersions) else to_ipc(there.base.versions)
             if earlier is None or there.new is not earlier.new:
-                self._added[name] = to_ipc(there.additions.versions) if there.new.num_rows else b""
-
-    def _refuse_large(self, view: View, there: TableVersions) -> None:
-        megabytes = there.base.versions.nbytes / _MB
-        if megabytes > self.most_mb:
-            raise TableTooLarge(
-                f"the versions of {view.name} take {megabytes:.0f} MB, and speed.table_mb is {self.most_mb}: raise it, "
-                "or take fewer fields into the table"
-            )
+                self._added[name] = _beside(there)
+            for file in {*_files(earlier)} - {*_files(there)}:
+                file.delete()
 
 
-def tables_of_views(tables: Tables, release: Release, views: Mapping[str, View], most_mb: int) -> KnownTables | None:
+def _beside(there: TableVersions | LargeVersions) -> bytes:
+    """What commits have added to the base, as tasks read it."""
+    if isinstance(there, LargeVersions):
+        return to_ipc(in_order(there.view, there.new))
+    return to_ipc(there.additions.versions) if there.new.num_rows else b""
+
+
+def _files(there: TableVersions | LargeVersions | None) -> tuple[StatesByKey, ...]:
+    return there.base if isinstance(there, LargeVersions) else ()
+
+
+def tables_of_views(
+    tables: Tables, release: Release, views: Mapping[str, View], overflow: Callable[[], Overflow]
+) -> KnownTables | None:
     """The tables in which these views of a release look up; None if they look up in nothing."""
     of_tables = {name: each for view in views.values() for name, each in looked_up(view).items()}
-    return KnownTables(tables, release.number, of_tables, release.views, most_mb) if of_tables else None
+    return KnownTables(tables, release.number, of_tables, release.views, overflow()) if of_tables else None
 
 
 @dataclass(frozen=True)

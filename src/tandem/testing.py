@@ -5,5 +5,6 @@
 
 from tandem.views.testing import answer, events_table, rejected
 from tandem.views.verify.every_cut import Answer, AnswerAtCuts, at_every_cut, checked_answer
+from tandem.views.verify.every_prefix import check_expectations
 
-__all__ = ["Answer", "AnswerAtCuts", "answer", "at_every_cut", "checked_answer", "events_table", "rejected"]
+__all__ = ["Answer", "AnswerAtCuts", "answer", "at_every_cut", "check_expectations", "checked_answer", "events_table", "rejected"]

@@ -426,6 +426,7 @@ FUNNEL = (
     lambda e: e["flag"],
     lambda e: e["i"] is not None and e["i"] < 0,
 )
+VALUES_OF_PAIRS = {"left_total": lambda e: e["i"], "right_total": lambda e: e["i"]}
 
 
 LOW = {
@@ -541,6 +542,11 @@ MEASURES = {
         pairs("i >= 0", "flag", within=timedelta(days=3), by="s", limit=6),
         ordered(lambda e: e),
         lambda events: pairs_of(in_order(events), FUNNEL[:2], timedelta(days=3), lambda e: e["s"], limit=6),
+    ),
+    "valued_pairs": Asked(
+        pairs("i >= 0", "flag", within=timedelta(days=3), first=True, left_value="i", right_value="i"),
+        ordered(lambda e: e),
+        lambda events: pairs_of(in_order(events), FUNNEL[:2], timedelta(days=3), first=True, values=VALUES_OF_PAIRS),
     ),
     "min_s": Asked(minimum("s"), field("s"), smallest),
     "max_s": Asked(maximum("s"), field("s"), largest),

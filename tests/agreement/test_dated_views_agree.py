@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tandem.ledger.publish.batch_parts import starting_within
 from tandem.views import oracle
-from tandem.views.dated import DatedView, Earlier, Piece, chain, pieces
+from tandem.views.composite.dated import DatedView, Earlier, Piece, chain, pieces
 from tandem.views.errors import DefinitionError
 from tandem.views.kernel import present as presenting
 from tandem.views.kernel.kernel import after_final, arrange_as_one, merge, partial, present, present_arranged
@@ -63,10 +63,10 @@ def _logs(draw: st.DrawFn) -> Log:
     return {partition: placed(draw(copies), partition=partition) for partition in PARTITIONS[:2]}
 
 
-@just(850, quick=80)
+@just(850, quick=20)
 @given(chains(), _logs(), st.data())
 def test_windows_keep_the_definition_of_their_start_at_every_cut(view: View, log: Log, data: st.DataObject) -> None:
-    """Each example has 12 or 13 cuts: 80 of them are 1 000 cases, 850 more than 10 000."""
+    """Each example has 12 or 13 cuts: 20 of them are 250 cases, 850 more than 10 000."""
     end = {partition: len(events) for partition, events in log.items()}
     vectors = splits(data, dict.fromkeys(log, 0), end, least=11, most=12)
     events = [*events_of(view.source, log, vectors)]

@@ -15,7 +15,7 @@ from tandem.views.view import View
 from tests.agreement.drawn import drawn, logs
 from tests.agreement.test_layers_agree import answered, folds, vector
 from tests.agreement.windows import WINDOWS
-from tests.samples import EPOCH, SAMPLES, share, table
+from tests.samples import EPOCH, SAMPLES, cases, share, table
 
 LABELLED = View(
     SAMPLES,
@@ -29,7 +29,7 @@ LABELLED = View(
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@share(20, quick=5)
+@share(20, quick=cases(3, bug=5, longer=5))
 @given(st.data())
 def test_states_folded_apart_are_the_states_of_one_fold(kind: str, data: st.DataObject) -> None:
     log = data.draw(logs(SAMPLES), label="log")

@@ -140,7 +140,7 @@ def windowed(name: str, found: Found) -> list[tuple[int, int, int]]:
     return [(sum(e["n"] for e in window), len(window), last) for window, last in zip(every, newest, strict=True)]
 
 
-@share(100, quick=40)
+@share(100, quick=12)
 @given(logs, st.data())
 def test_any_micro_batches_and_any_cut_give_the_answer_of_the_whole_log(log: Log, data: st.DataObject) -> None:
     vectors = [*zip(*(_bounds(data, len(held)) for held in log), strict=True)]

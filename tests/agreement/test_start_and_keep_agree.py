@@ -46,7 +46,7 @@ def log_of_topic(data: st.DataObject) -> Log:
     return {partition: events for partition, events in log.items() if partition[0] == TOPIC}
 
 
-@just(10_000, quick=100)
+@just(10_000, quick=25)
 @given(data=st.data())
 def test_records_before_a_start_count_at_no_cut(data: st.DataObject) -> None:
     """The copies after it count, as if the log began there."""
@@ -66,7 +66,7 @@ def test_records_before_a_start_count_at_no_cut(data: st.DataObject) -> None:
         assert answer.num_rows == len(groups)
 
 
-@just(10_000, quick=100)
+@just(10_000, quick=25)
 @given(data=st.data())
 def test_windows_that_left_are_answered_at_no_cut(data: st.DataObject) -> None:
     """Answers with `keep` are those without it, of the windows that stay."""

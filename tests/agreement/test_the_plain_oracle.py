@@ -31,7 +31,7 @@ from tandem.views.measures import (
     kurtosis,
     last,
     mean,
-    registry,
+    measure_registry,
     sample,
     skewness,
     stddev,
@@ -47,12 +47,12 @@ from tandem.views.windows import all_time, count_window, delta, hopping, punctua
 from tests.agreement.drawn import Log, drawn, logs
 from tests.agreement.oracle import plain
 from tests.agreement.windows import WINDOWS
-from tests.samples import EPOCH, SAMPLES, share, table
+from tests.samples import EPOCH, SAMPLES, cases, share, table
 from tests.views.measures.test_custom import Range
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@share(20, quick=5)
+@share(20, quick=cases(3, bug=5, longer=5))
 @given(logs(), st.data())
 def test_three_computations_agree(kind: str, log: Log, data: st.DataObject) -> None:
     said = drawn(data, kind)
@@ -72,7 +72,7 @@ def test_three_computations_agree(kind: str, log: Log, data: st.DataObject) -> N
 
 
 def test_the_oracle_evaluates_every_measure_of_the_platform() -> None:
-    made = {name: one for name, one in vars(registry).items() if inspect.isfunction(one)}
+    made = {name: one for name, one in vars(measure_registry).items() if inspect.isfunction(one)}
     for name, factory in made.items():
         given = [one.name for one in inspect.signature(factory).parameters.values() if one.default is one.empty]
         measure = factory(**{parameter: ARGUMENTS[parameter] for parameter in given})

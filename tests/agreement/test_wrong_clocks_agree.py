@@ -256,7 +256,7 @@ def positions(log: Sequence[Sequence[Sequence[Told]]]) -> Iterator[Position]:
         yield Position.of({place: end for place, end in zip(PARTITIONS, ends, strict=True) if end})
 
 
-@share(60, quick=35)
+@share(60, quick=12)
 @given(logs(), st.integers(0, 5), st.integers(0, 5))
 def test_both_layers_label_events_as_plain_python_does(log: list[list[list[Told]]], restart: int, cut: int) -> None:
     """Watermark, late, ahead, after_final, labels: after every micro-batch, over a restart, at any cut, by batch alone too."""

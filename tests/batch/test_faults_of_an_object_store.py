@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 
 import pytest
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.maintain import maintain
 from tandem.batch.recompute import recompute
 from tandem.batch.release import apply
@@ -42,7 +42,8 @@ from tests.batch.release.test_apply import CHANGED
 from tests.batch.shop import DEFINITIONS, MemoryShop, answers, assert_true, records, rows_of, together, truth
 from tests.infra.storage.go_s3 import go_bucket_behind
 from tests.infra.storage.quick_s3 import quick_bucket
-from tests.infra.storage.s3 import FAULTS, READS, WRITES, Faults, Killed, a_bucket
+from tests.infra.storage.s3 import FAULTS, READS, WRITES, Faults, a_bucket
+from tests.killed import Killed
 
 T = TypeVar("T")
 Place = tuple[str, int]
@@ -129,7 +130,7 @@ def run(shop: MemoryShop, injured: Injured) -> None:
     logs = [records(71, 40), records(72, 25)]
     for number in (1, 2):
         shop.sell(logs[number - 1])
-        injured.typed(f"archive-{number}", lambda: released(shop, "archive", archive.run))
+        injured.typed(f"archive-{number}", lambda: released(shop, "archive", write_archive.run))
         live = injured.typed(f"recompute-{number}", lambda: released(shop, "recompute", recompute.run)).publication
         assert_true(shop, live, together(*logs[:number]))
     every = together(*logs)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.build import build_all
 from tandem.batch.recompute.plan import RecomputeRequest, RecomputeStep
@@ -31,19 +31,19 @@ def test_an_archive_run_reports_new_records_and_names_a_gap(shop: Shop) -> None:
     for seed in (51, 52):
         log = records(seed, 60)
         shop.sell(log)
-        (done,) = archive.run(shop.run("archive"), shop.project)
+        (done,) = write_archive.run(shop.run("archive"), shop.project)
         found = truth(log)
         assert done.counts.records == done.counts.events == sum(map(len, log.values())) - found.quarantined
         assert sum(done.counts.quarantined.values()) == found.quarantined
         assert (done.end, done.gaps) == (topic.end, ())
-    (done,) = archive.run(shop.run("archive"), shop.project)
+    (done,) = write_archive.run(shop.run("archive"), shop.project)
     assert (done.counts.offsets, done.end, len(ArchiveLedger(shop.tables, "sales").runs())) == (0, topic.end, 2)
 
     start = topic.end[shop.topic.id, 0]
     shop.sell({0: records(53, 9)[0]})
     topic.skip(0, 3)
     topic.delete_below({0: start + 1})
-    (done,) = archive.run(shop.run("archive"), shop.project)
+    (done,) = write_archive.run(shop.run("archive"), shop.project)
     assert (done.gaps, done.counts.holes) == (("sales-gap-1",), 4)
     (gap,) = Gaps(shop.tables).of("sales")
     assert gap.ranges.to_json() == {shop.topic.id: {"0": [[start, start + 1]]}}
@@ -53,7 +53,7 @@ def test_windows_that_were_rebuilt_are_compared_once(shop: Shop) -> None:
     """The rows of the part that replaces some windows are the live rows, for a release's differences and for its readers."""
     log = records(54, 300)
     shop.sell(log)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recompute.run(shop.run("recompute"), shop.project)
     at = datetime(2026, 3, 1, tzinfo=UTC)
     request = RecomputeRequest(windows=(at, at + timedelta(hours=1)), views=("per_hour",))
@@ -70,7 +70,7 @@ def test_windows_that_were_rebuilt_are_compared_once(shop: Shop) -> None:
 def test_definitions_of_an_earlier_release_become_a_new_one(shop: Shop) -> None:
     """So that `promote` without a number, which goes forward only, makes them live."""
     shop.sell(records(56, 60))
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recompute.run(shop.run("recompute"), shop.project)
     for number, definitions in ((2, applying.CHANGED), (3, DEFINITIONS.replace('mean("cents")', 'mean("cents + 1")'))):
         assert applying.applied(shop, definitions).release == number
@@ -83,7 +83,7 @@ def test_definitions_of_an_earlier_release_become_a_new_one(shop: Shop) -> None:
 def test_each_release_has_the_events_as_its_own_decoder_reads_them(shop: Shop) -> None:
     """Records that are archived while a release with another event type stands are decoded for both releases."""
     shop.sell(records(57, 60))
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recompute.run(shop.run("recompute"), shop.project)
     assert (
         applying.applied(shop, DEFINITIONS.replace("    cents: int\n", "    cents: int\n    note: str | None = None\n")).release
@@ -92,7 +92,7 @@ def test_each_release_has_the_events_as_its_own_decoder_reads_them(shop: Shop) -
     sale = {"id": "noted", "at": "2026-03-01T00:00:00Z", "shop": "s", "cents": 1, "note": "late"}
     shop.sell({0: [json.dumps(sale).encode()]})
 
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
 
     decoders = [Releases(shop.tables).load(number).sources["sales"] for number in (1, 2)]
     old, new = (rows_of(shop, shop.tables.events("sales", each)) for each in decoders)
@@ -120,7 +120,7 @@ def test_only_windows_of_prepared_times_are_rebuilt(shop: Shop) -> None:
     definitions = DEFINITIONS.replace("\n\nsales = Source(", f"{MOVES}sales = Source(")
     shop.define(definitions.replace('identity=("id",)', 'identity=("id",), prepare=a_day_later'))
     shop.sell(records(55, 200))
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     before = recompute.run(shop.run("recompute"), shop.project).publication
     rows = sorted(answers(shop, before, "per_hour"), key=str)
     at = datetime(2026, 3, 2, tzinfo=UTC)
@@ -140,7 +140,7 @@ def test_a_recompute_reports_the_ranges_that_it_read(shop: Shop) -> None:
     def sell(partition: int, **fields: object) -> None:
         sale = {"id": "a", "at": "2026-03-01T00:00:00Z", "shop": "s", "cents": 100, **fields}
         shop.sell({partition: [json.dumps(sale).encode()]})
-        archive.run(shop.run("archive"), shop.project)
+        write_archive.run(shop.run("archive"), shop.project)
 
     def ran(**request: Any) -> list[tuple[str, Any]]:
         """What each event of a recompute names as its input, and of it the offsets."""

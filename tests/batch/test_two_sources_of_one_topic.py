@@ -5,11 +5,13 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.plan import RecomputeRequest
+from tandem.cli.batch import verify
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
+from tests.batch.erase.test_erased_records_are_gone import selecting
 from tests.batch.release import test_apply as applying
 from tests.batch.shop import Shop
 
@@ -87,7 +89,7 @@ def test_commands_fold_publish_and_promote_both_sources(shop: Shop) -> None:
     first, second = records(1, 60), records(2, 40)
     for log in (first, second):
         shop.sell(log)
-        archive.run(shop.run("archive"), shop.project)
+        write_archive.run(shop.run("archive"), shop.project)
         done = recompute.run(shop.run("recompute"), shop.project)
         assert {*done.publication.views} == {"hourly__sales", "hourly__returns"}
         assert rows_of(shop) == counted(*((first,) if log is first else (first, second)))
@@ -105,3 +107,27 @@ def test_commands_fold_publish_and_promote_both_sources(shop: Shop) -> None:
         for key, (sold, returned, cents) in counted(first, second).items()
     }
     assert rows_of(shop) == expected
+
+
+def test_an_erasure_of_one_source_leaves_the_events_of_the_other(shop: Shop) -> None:
+    shop.define(TWO)
+    log = records(3, 60)
+    shop.sell(log)
+    write_archive.run(shop.run("archive"), shop.project)
+    recompute.run(shop.run("recompute"), shop.project)
+    (done,) = shop.forget(selecting("shop = 'Rome'"))
+    assert done.publication.views.keys() == {"hourly__sales", "hourly__returns"}
+
+    left = {
+        key: (0, returned, None) if key[0] == "Rome" else (sold, returned, cents)
+        for key, (sold, returned, cents) in counted(log).items()
+        if key[0] == "Oslo" or returned
+    }
+    assert rows_of(shop) == left
+    recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full", raw=True))
+    assert rows_of(shop) == left
+
+
+def test_to_verify_the_whole_is_to_verify_both_parts(shop: Shop) -> None:
+    shop.define(TWO)
+    assert {*verify._chosen(shop.project(), ["hourly"])} == {"hourly__sales", "hourly__returns"}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.cli.__main__ import main
@@ -59,10 +59,10 @@ def test_a_release_with_another_clock_skew_computes_the_watermark_again(shop: Sh
     )
     shop.define(unbounded)
     shop.sell({0: [sale(1, now), sale(2, far)], 1: [sale(3, now)]})
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recompute.run(shop.run("recompute"), shop.project)
     shop.sell({1: [sale(4, far)]})
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     moved = recompute.run(shop.run("recompute"), shop.project).publication
     assert moved.watermarks == {"sales": instant_of(far)}
     assert moved.counts["sales"].ahead == 0
@@ -127,7 +127,7 @@ def test_every_command_works_with_any_timestamps(
         assert found["provenance"]["ahead"] == 4  # of two stamps, in two partitions
 
     same()
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     live = recompute.run(shop.run("recompute"), shop.project).publication
     assert live.newest["sales"] <= datetime.now(UTC)
     same()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.bench.growth import report
+from tandem.bench.growth import report, why
 from tandem.bench.growth.measuring import Grown, GrowthScale, Size, measure, scale
 
 
@@ -18,6 +18,16 @@ def test_every_size_is_recomputed_and_right(tmp_path: Path) -> None:
     assert all(one.right and one.seconds > 0 and one.peak_bytes > 0 for one in found)
     assert [one.duckdb_s is not None for one in found] == [True, True, False]
     assert report.document(found)["right"]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_row_of_a_history_is_explained(tmp_path: Path) -> None:
+    cost = why.measure(tmp_path, 30_000, cores=2, memory="1g", environ=os.environ, say=lambda _: None)
+    assert (cost.agrees, len(cost.read.groups) > 0, cost.read.bytes >= cost.scan_bytes > 0) == (True, True, True)
+    assert 9_000 < cost.behind < 11_000
+    assert cost.to_json()["right"]
+    assert len([*cost.lines()]) == 5
 
 
 def test_sizes_grow_along_one_axis_at_a_time() -> None:

@@ -34,7 +34,7 @@ def running(*words: str, folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
 
 def test_the_event_is_set_once_the_input_has_ended(tmp_path: Path) -> None:
     with running("-c", PROGRAM, "60", folder=tmp_path) as process:
-        said, _ = process.communicate(b"x", timeout=60)
+        said, _ = process.communicate(b"x", timeout=300)
     assert said == b"True\n"
 
 
@@ -55,10 +55,11 @@ def test_no_other_module_waits_for_the_end_of_its_input() -> None:
     [
         ("partial_rows_reader", ["table", "x"]),
         ("http_reader", ["address", "token", "view", "x"]),
+        ("changes_reader", ["address", "token", "view", "x"]),
         ("served_reader", ["state", "view", "x"]),
     ],
 )
 def test_a_program_ends_with_its_input(program: str, arguments: list[str], tmp_path: Path) -> None:
     with running(script(program), *arguments, folder=tmp_path) as process:
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
         assert process.returncode == 0

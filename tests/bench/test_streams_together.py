@@ -6,11 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from tandem.bench.together.questions import COST, QUESTIONS, RATE, WAIT, TogetherQuestion
-from tandem.bench.together.streams import ACTS, BIDS, CLICKS, SEEN, WINDOW_MS, WITHIN_MS, Streams, generate, truth, values
+from tandem.bench.together.an_hour import ten_minutes
+from tandem.bench.together.answering import TogetherRun
+from tandem.bench.together.questions import COST, COSTS, LOOKED_UP, PARTS, PRICED, QUESTIONS, RATE, WAIT, TogetherQuestion
+from tandem.bench.together.report import ratios
+from tandem.bench.together.streams import (
+    ACTS,
+    BIDS,
+    CLICKS,
+    SEEN,
+    WINDOW_MS,
+    WITHIN_MS,
+    Answers,
+    Streams,
+    at_the_end,
+    generate,
+    truth,
+    values,
+)
 from tandem.views.project.project import load
 
-STREAMS = generate(Streams(3_000, 40, datetime(2026, 11, 1, tzinfo=UTC)))
+SHAPE = Streams(3_000, 40, datetime(2026, 11, 1, tzinfo=UTC))
+STREAMS = generate(SHAPE)
 EVENTS = {topic: [event for event in table.to_pylist() if event["ad"].startswith("ad")] for topic, table in STREAMS.items()}
 
 
@@ -57,8 +74,31 @@ def test_a_share_of_the_events_is_later_than_watermarks_wait() -> None:
     assert len(list(values(STREAMS[SEEN]))) == STREAMS[SEEN].num_rows
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.name)
+@pytest.mark.parametrize("question", [*QUESTIONS, PARTS, LOOKED_UP, PRICED], ids=lambda question: question.name)
 def test_the_definitions_are_valid(tmp_path: Path, question: TogetherQuestion) -> None:
     (tmp_path / "tandem.toml").touch()
     (tmp_path / "definitions.py").write_text(question.definitions)
-    assert {source.topic for source in load(tmp_path).sources.values()} == set(question.topics)
+    assert {source.topic for source in load(tmp_path).sources.values()} == {topic + question.suffix for topic in question.topics}
+
+
+def test_ten_minutes_of_a_log_end_before_the_newest_event_of_the_next() -> None:
+    began = int(SHAPE.base.timestamp() * 1000)
+    parts = [ten_minutes(STREAMS[SEEN], began, number)["at"].to_pylist() for number in range(6)]
+    assert [at for part in parts for at in part] == STREAMS[SEEN]["at"].to_pylist()
+    assert [max(part) < began + 600_000 * (number + 1) for number, part in enumerate(parts[:5])] == [True] * 5
+
+
+def test_an_answer_is_whole_once_it_has_the_end_of_each_topic() -> None:
+    whole = truth(RATE.truth, STREAMS)
+    assert at_the_end(whole, RATE.counts)
+    of_clicks_alone: Answers = {row: (0, clicked) for row, (_, clicked) in whole.items()}
+    assert not at_the_end(of_clicks_alone, RATE.counts)
+
+
+def test_a_cost_compares_the_runs_of_a_turn() -> None:
+    def run(question: TogetherQuestion, turn: int, cpu_s: float | None) -> TogetherRun:
+        return TogetherRun("tandem", question.name, turn, 10, 1, cpu_s=cpu_s)
+
+    runs = [run(RATE, 0, 50.0), run(RATE, 1, 9.0), run(PARTS, 1, 10.0), run(PARTS, 2, 4.0), run(RATE, 2, 3.0)]
+    assert ratios(COSTS[0], runs) == [0.9, 0.75]
+    assert ratios(COSTS[0], [run(RATE, 1, None), run(PARTS, 1, 10.0)]) == []

@@ -18,6 +18,7 @@ from typing import Any, Final
 import psutil
 
 from tandem.infra import folders
+from tandem.infra.settings import Settings
 from tests.campaign import project
 from tests.campaign.answers import oracle
 from tests.campaign.answers.comparer import WAYS, Comparer
@@ -64,7 +65,7 @@ class Campaign:
         tandem = Tandem(self.folder / "project", folders.ROOT, self._environ(clock), tally)
         server = Server(f"http://127.0.0.1:{port}", state / "access" / "first.token")
         steps = Steps(tandem, server, tally, self._random("steps"))
-        log = Log(state, project.SOURCE)
+        log = Log(Settings(state=str(state)), project.SOURCE)
         feeder = Feeder(tandem, server, tally, self._random("feeder"))
         comparer = Comparer(tandem, server, log, tally, steps.editions, self._random("comparer"))
         injury = Injury(tandem, steps, server, tally, self._random("injury"), disk, clock)
@@ -73,9 +74,10 @@ class Campaign:
             ended = tandem.run("up", "--serve")
             if ended.code:
                 raise Abandoned(f"the project does not start: {ended.document.get('error')}")
-            with _background(tally, feeder.run, comparer.run):
+            with in_background(tally, feeder.run, comparer.run):
                 self._injure(injury, tally)
-            self._final(steps, feeder, comparer, tally)
+            self.say("comparing all answers at the end of the log")
+            compare_end(steps, feeder, comparer, tally)
         finally:
             tandem.run("down")
             _end_all(tally)
@@ -120,21 +122,21 @@ class Campaign:
             if not any(injury.do(fault) for _ in range(_TRIES)):
                 tally.note("not done", fault=str(fault))
 
-    def _final(self, steps: Steps, feeder: Feeder, comparer: Comparer, tally: Tally) -> None:
-        """Every answer counts the whole log, which has all that was acknowledged; and again after all was computed anew."""
-        self.say("comparing all answers at the end of the log")
-        steps.back("the last fault")
-        for ways in (WAYS, WAYS[:2]):
-            if ways != WAYS:
-                steps.done(("recompute", "--archive", "--mode", "full"))
-            end = comparer.log.end()
-            for way, view in product(ways, oracle.VIEWS):
-                if not wait_until(partial(comparer.reaches, end, way, view), seconds=_COUNTED_S):
-                    tally.found("lost records", why="the end of the log is not counted in time", way=way, view=view, end=end)
-        records = comparer.log.records(end, seconds=_COUNTED_S) or []
-        for why, lost in lost_records(records, feeder.acknowledged, feeder.places):
-            tally.found("lost records", len(lost), why=why, events=lost[:20])
-        tally.counts["records in the log"] = len(records)
+
+def compare_end(steps: Steps, feeder: Feeder, comparer: Comparer, tally: Tally) -> None:
+    """Every answer counts the whole log, which has all acknowledged records; and again after a full recompute."""
+    steps.back("the last fault")
+    for ways in (WAYS, WAYS[:2]):
+        if ways != WAYS:
+            steps.done(("recompute", "--archive", "--mode", "full"))
+        end = comparer.log.end()
+        for way, view in product(ways, oracle.VIEWS):
+            if not wait_until(partial(comparer.reaches, end, way, view), seconds=_COUNTED_S):
+                tally.found("lost records", why="the end of the log is not counted in time", way=way, view=view, end=end)
+    records = comparer.log.records(end, seconds=_COUNTED_S) or []
+    for why, lost in lost_records(records, feeder.acknowledged, feeder.places):
+        tally.found("lost records", len(lost), why=why, events=lost[:20])
+    tally.counts["records in the log"] = len(records)
 
 
 def lost_records(
@@ -149,7 +151,7 @@ def lost_records(
 
 
 @contextmanager
-def _background(tally: Tally, *loops: Callable[[threading.Event], None]) -> Iterator[None]:
+def in_background(tally: Tally, *loops: Callable[[threading.Event], None]) -> Iterator[None]:
     """Run loops in threads until the context ends. Raises Abandoned if one failed."""
     stop, failed = threading.Event(), []
 

@@ -50,7 +50,7 @@ VIEWS = (per_minute, per_shop, per_visit)
 _SETTINGS: Final = """
 state = "{state}"
 [kafka]
-memory = "320m"
+{kafka}
 [spark]
 master = "local[2]"
 driver_memory = "512m"
@@ -63,14 +63,15 @@ longest_restart_s = 5
 [batch]
 lock_wait_s = 240
 """
+_EMBEDDED: Final = 'memory = "320m"'
 _START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 SOURCE: Final = "sales"
 
 
-def write(folder: Path, *, state: Path, port: int) -> None:
-    """Make the project's folder, with the first edition of its definitions."""
+def write(folder: Path, *, state: Path, port: int, kafka: str = _EMBEDDED) -> None:
+    """Make the project's folder, with the first edition of its definitions; `kafka` are the lines of that table."""
     folder.mkdir()
-    (folder / "tandem.toml").write_text(_SETTINGS.format(state=state, port=port))
+    (folder / "tandem.toml").write_text(_SETTINGS.format(state=state, port=port, kafka=kafka))
     edit(folder, 0)
 
 

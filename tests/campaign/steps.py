@@ -30,6 +30,7 @@ class Steps:
     random_: random.Random
     editions: dict[int, int] = field(default_factory=lambda: {1: 0})
     """The least amount that `per_minute` counts, by release."""
+    parts: Sequence[str] = _PARTS
 
     def status(self) -> Ended:
         """What `tandem status` reports."""
@@ -41,7 +42,7 @@ class Steps:
             states = {part["part"]: part["state"] for part in self.server.status()["parts"]}
         except NoAnswer:
             return False
-        return all(states.get(part) in _WELL for part in _PARTS)
+        return all(states.get(part) in _WELL for part in self.parts)
 
     def back(self, after: str, condition: Callable[[], bool] | None = None) -> None:
         """Wait until the project is well again by itself; if it is not in time, count it and type `up`, as a person would."""

@@ -6,7 +6,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -229,29 +228,26 @@ def test_a_command_is_killed_with_its_children(family: Running, tmp_path: Path) 
 
 
 def test_a_command_is_frozen_with_its_children_and_continues(family: Running, tmp_path: Path) -> None:
-    members, tally, seen = family.family(), Tally(tmp_path / "evidence"), set()
-    stopped = threading.Event()
+    members, tally, frozen = family.family(), Tally(tmp_path / "evidence"), list[bool]()
 
-    def look() -> None:
-        while not stopped.wait(0.005):
-            seen.update(member.pid for member in members if member.status() == psutil.STATUS_STOPPED)
+    class UntilFrozen(Short):
+        """Draws the length of the freeze, which has begun, once all members have stopped."""
 
-    watching = threading.Thread(target=look)
-    watching.start()
-    try:
-        _injury(tally)._disturb(family, Fault("freeze", "archive"))
-    finally:
-        stopped.set()
-        watching.join()
-    assert seen == {member.pid for member in members}
+        def uniform(self, a: float, b: float) -> float:
+            stopped = wait_until(lambda: all(member.status() == psutil.STATUS_STOPPED for member in members), seconds=60)
+            frozen.append(stopped)
+            return 0 * super().uniform(a, b)
+
+    _injury(tally, UntilFrozen())._disturb(family, Fault("freeze", "archive"))
+    assert frozen == [True]
     assert wait_until(lambda: not any(member.status() == psutil.STATUS_STOPPED for member in members), seconds=60)
     assert not family.killed
     assert tally.faults == {Fault("freeze", "archive"): 1}
 
 
-def _injury(tally: Tally) -> Injury:
+def _injury(tally: Tally, dice: random.Random | None = None) -> Injury:
     nothing: Any = None
-    return Injury(nothing, nothing, nothing, tally, Short())
+    return Injury(nothing, nothing, nothing, tally, dice or Short())
 
 
 def test_reporting_health_while_a_part_is_stuck_is_misleading() -> None:
@@ -309,7 +305,7 @@ def test_a_disk_is_filled_while_others_write(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
 

@@ -14,7 +14,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from tandem.bench.serving import published
-from tandem.cli import registry
+from tandem.cli import command_registry
 from tandem.cli.__main__ import main
 from tandem.cli.command.call import Call, NoProject, Output, resolve_project
 from tandem.cli.command.typed_command import command_of
@@ -35,7 +35,7 @@ def command(monkeypatch: pytest.MonkeyPatch):
     return put
 
 
-@pytest.mark.parametrize("name", registry.COMMANDS)
+@pytest.mark.parametrize("name", command_registry.COMMANDS)
 def test_every_command_exists_and_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--help"]) == 0
     shown = capsys.readouterr().out
@@ -47,7 +47,7 @@ def test_every_command_exists_and_has_help(name: str, capsys: pytest.CaptureFixt
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     shown = capsys.readouterr()
-    assert all(f"  {name} " in shown.out for name in registry.COMMANDS)
+    assert all(f"  {name} " in shown.out for name in command_registry.COMMANDS)
     assert main([]) == 2
     assert capsys.readouterr().err == shown.out
 
@@ -64,9 +64,9 @@ def test_help_has_groups_in_the_order_of_use_and_fits_a_terminal(capsys: pytest.
             groups[next(reversed(groups))].append(line.split()[0])
     assert list(groups) == ["Start:", "Define:", "Run:", "Ask:", "Change:", "Operate:", "Develop:"]
     assert groups["Start:"] == ["demo", "init"]
-    assert groups["Ask:"] == ["query", "sql", "pyspark", "watch"]
-    assert groups["Change:"][:4] == ["plan", "apply", "diff", "promote"]
-    assert sorted(name for names in groups.values() for name in names) == sorted(registry.COMMANDS)
+    assert groups["Ask:"] == ["query", "why", "why-changed", "receipt", "sql", "pyspark", "watch"]
+    assert groups["Change:"][:5] == ["plan", "apply", "diff", "rehearse", "promote"]
+    assert sorted(name for names in groups.values() for name in names) == sorted(command_registry.COMMANDS)
 
 
 def test_a_wrong_command_or_option_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,7 +213,7 @@ def test_a_command_in_a_sentence_can_be_pasted(said: str, typed: str) -> None:
 
 
 def run_python(script: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
 
 
 def test_a_closed_pipe_is_not_reported_as_an_error() -> None:
@@ -244,22 +244,15 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=lambda given: given[0] if isinstance(given, list) else "",
 )
 def test_commands_that_read_import_few_packages(command: list[str], beside: set[str], small: Path) -> None:
-    """Start-up is mostly imports: Kafka's clients wait for a known broker, rich for a terminal, decoders for values."""
+    """Start-up is mostly imports: Kafka's clients wait for a known broker, rich for a terminal, pydantic for numbers."""
     done = run_python(
         "import sys; from tandem.cli.__main__ import main\n"
         f"assert main([*{command!r}, '--project', {str(small)!r}]) in (0, 1)\n"
-        "heavy = {'confluent_kafka', 'duckdb', 'fastapi', 'fastavro', 'google', 'kafka', 'pandas', 'pyarrow.compute', 'pyspark',"
-        " 'rich', 'xml'}\n"
+        "heavy = {'confluent_kafka', 'duckdb', 'fastapi', 'fastavro', 'google', 'kafka', 'pandas', 'pyarrow.compute', 'pydantic',"
+        " 'pyspark', 'rich', 'xml'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
     assert done.stderr.splitlines()[-1] == f"{sorted(beside)}"
-
-
-def test_a_command_imports_no_pydantic_itself() -> None:
-    """typer imports it when it reads arguments."""
-    commands = "tandem.cli.ask.query, tandem.cli.project.check, tandem.cli.release.history, tandem.cli.run.status"
-    done = run_python(f"import sys, tandem.cli.command_line, {commands}; print('pydantic' in sys.modules, file=sys.stderr)")
-    assert done.stderr == "False\n"
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])

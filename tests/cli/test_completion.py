@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.cli import registry
+from tandem.cli import command_registry
 from tandem.cli.__main__ import main
 from tests.stack import PYTHONPATH, environ
 
@@ -32,7 +32,7 @@ def completed(words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 
 def test_names_options_and_choices_are_completed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert set(completed("tandem ", monkeypatch, capsys)) == set(registry.COMMANDS)
+    assert set(completed("tandem ", monkeypatch, capsys)) == set(command_registry.COMMANDS)
     assert completed("tandem qu", monkeypatch, capsys) == ["quarantine", "query"]
     assert completed("tandem query --la", monkeypatch, capsys) == ["--last", "--layer"]
     assert completed("tandem query --layer ", monkeypatch, capsys) == ["batch", "speed", "merged"]
@@ -41,7 +41,7 @@ def test_names_options_and_choices_are_completed(monkeypatch: pytest.MonkeyPatch
 
 def shell(launcher: Path, *command: str) -> list[str]:
     variables = {**environ(), "PYTHONPATH": PYTHONPATH, "HOME": str(launcher.parent)}
-    done = subprocess.run(command, cwd=launcher.parent, env=variables, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, cwd=launcher.parent, env=variables, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
@@ -79,5 +79,5 @@ def test_a_name_is_completed_without_importing_its_command() -> None:
         "print([name for name in ('pyspark', 'pyarrow', 'duckdb') if name in sys.modules], file=sys.stderr)"
     )
     variables = {**os.environ, "_TANDEM_COMPLETE": "complete_bash", "COMP_WORDS": "tandem pys", "COMP_CWORD": "1"}
-    done = subprocess.run([sys.executable, "-c", script], env=variables, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], env=variables, capture_output=True, text=True, check=False, timeout=300)
     assert (done.stdout, done.stderr) == ("pyspark\n", "[]\n")

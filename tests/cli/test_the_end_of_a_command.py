@@ -42,7 +42,7 @@ entry.console()
 def _ended(how: str, folder: Path) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, "-c", _COMMAND.replace("{end}", how)]
     return subprocess.run(
-        line, env=child_environment(environ()), capture_output=True, text=True, check=False, timeout=60, cwd=folder
+        line, env=child_environment(environ()), capture_output=True, text=True, check=False, timeout=300, cwd=folder
     )
 
 

@@ -81,7 +81,7 @@ def test_no_secret_and_no_host_is_in_the_files() -> None:
     texts = [
         DOCKERFILE,
         *((ROOT / file).read_text("utf-8") for file in FILES),
-        *(file.read_text("utf-8") for file in FOLDER.iterdir()),
+        *(file.read_text("utf-8") for file in FOLDER.rglob("*") if file.is_file()),
     ]
     for text in texts:
         assert not re.search(r"(?i)(password|secret|token)\s*[=:]\s*[\"']?\w{6,}", text)

@@ -104,7 +104,7 @@ def image(podman: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) 
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project of `init`, readable for the container's user."""
     folder = tmp_path_factory.mktemp("projects") / "shop"
-    subprocess.run([sys.executable, "-m", "tandem.cli", "init", str(folder)], check=True, capture_output=True, timeout=120)
+    subprocess.run([sys.executable, "-m", "tandem.cli", "init", str(folder)], check=True, capture_output=True, timeout=300)
     folder.chmod(0o755)
     return folder
 

@@ -43,7 +43,7 @@ WORKER = """
 import subprocess, sys
 subprocess.Popen([sys.executable, "-c", *sys.argv[1:]]).wait()
 """
-PATIENCE_S = 60
+PATIENCE_S = 300
 
 
 def wait_until(what) -> None:

@@ -15,7 +15,7 @@ from tandem_dags.configuration import VARIABLE, Configuration, load
 
 DAGS = ROOT / "dags"
 FILES = [*DAGS.rglob("*.py"), *(ROOT / "examples" / "airflow").rglob("*.py")]
-ALLOWED = ("airflow.sdk", "airflow.providers.standard", "tandem_dags")
+ALLOWED = ("airflow.sdk", "airflow.providers.standard", "airflow.providers.cncf.kubernetes.operators.pod", "tandem_dags")
 
 
 def imported(file: Path) -> set[str]:

@@ -24,7 +24,7 @@ from tandem.infra.process import background
 from tandem.infra.settings import KafkaSettings, Settings
 from tandem.views.decode import DecodedRecords, decode
 from tandem.views.kernel.kernel import deduplicate, merge, present
-from tandem.views.kernel.roll import partial_of
+from tandem.views.kernel.rollup_states import partial_of
 from tandem.views.measures.first_last import Order
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.source.prepare import prepare

@@ -33,7 +33,7 @@ from tests.end_to_end.test_readme import typed
 
 pytestmark = [pytest.mark.broker, pytest.mark.slow, pytest.mark.timeout(3000)]
 
-SECONDS = 180
+SECONDS = 300
 BERLIN = ZoneInfo("Europe/Berlin")
 HEADER = "station,number,read_at,ozone,battery"
 FIRST = datetime(2026, 10, 23, 20, tzinfo=UTC)

@@ -59,7 +59,7 @@ def asked(project: Path) -> Iterator[Client]:
             yield found
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
 
 
 def _tandem(project: Path, command: str) -> dict[str, Any]:

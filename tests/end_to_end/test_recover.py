@@ -11,7 +11,7 @@ from tandem.infra.folders import ROOT
 from tests.documented import Command, File, steps
 from tests.end_to_end.test_readme import typed
 
-SECONDS = 120
+SECONDS = 300
 
 
 @pytest.mark.slow

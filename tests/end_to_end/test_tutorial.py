@@ -11,7 +11,7 @@ from tests.documented import Command, File, steps
 from tests.end_to_end.test_readme import typed
 
 ROWS = ("sensor", "attic", "cellar")
-SECONDS = 120
+SECONDS = 300
 
 
 def rows(text: str) -> list[str]:
@@ -32,6 +32,23 @@ def test_the_tutorials_commands_work(tmp_path: Path) -> None:
                 follow(step, tmp_path)
     finally:
         typed("./tandem down --project my_data", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.broker
+@pytest.mark.timeout(1800)
+def test_the_commands_on_several_sources_and_tables_work(tmp_path: Path) -> None:
+    (tmp_path / "tandem").symlink_to(ROOT / "tandem")
+    try:
+        for step in steps("tutorial-together.md"):
+            assert isinstance(step, Command)
+            done = typed(step.line, tmp_path)
+            assert done.returncode == 0, f"{step.line}\n{done.stdout}\n{done.stderr}"
+            if " query " in step.line:
+                assert len(done.stdout.splitlines()) > 2, f"{step.line}\n{done.stdout}"
+    finally:
+        for project in ("my_clicks", "my_orders"):
+            typed(f"./tandem down --project {project}", tmp_path)
 
 
 def follow(step: Command, folder: Path) -> None:

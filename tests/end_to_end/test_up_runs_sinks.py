@@ -30,7 +30,7 @@ SINK = '\nfrom tandem import Sink, delta_table\nlake = Sink(per_minute, to=delta
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < deadline, "what was waited for did not come"
         time.sleep(0.1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.runtime.session import BatchRun
 from tandem.cli.__main__ import main
@@ -119,7 +119,7 @@ def test_each_event_counts_once_whatever_its_timestamp(
     web.send([*hundred, *range(200, 400)])
     web.check()
 
-    archive.run(web.run("archive"), lambda: web.project)
+    write_archive.run(web.run("archive"), lambda: web.project)
     live = recompute.run(web.run("recompute"), lambda: web.project).publication
     assert live.repaired == {"requests": 0}
     web.send([*hundred, *range(200, 400)], WRONG[1])
@@ -128,7 +128,7 @@ def test_each_event_counts_once_whatever_its_timestamp(
     web.send([*hundred, *range(200, 400)])
     web.check()
     web.stop()
-    archive.run(web.run("archive"), lambda: web.project)
+    write_archive.run(web.run("archive"), lambda: web.project)
     live = recompute.run(web.run("recompute"), lambda: web.project).publication
     assert (live.repaired, live.counts["requests"].events) == ({"requests": 0}, len(web.sent))
 

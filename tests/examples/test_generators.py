@@ -19,6 +19,7 @@ from tandem.cli.log.generate import empty_truth
 from tandem.cli.log.generate import load as load_generator_anew
 from tandem.cli.log.generate import samples as samples_of
 from tandem.views import oracle
+from tandem.views.composite.table import looked_up
 from tandem.views.decode import decode
 from tandem.views.kernel.kernel import Partial, deduplicate, merge, partial, partial_of, prepare, present
 from tandem.views.kernel.kernel import versions as kernel_versions
@@ -26,8 +27,7 @@ from tandem.views.kernel.rows import to_rows
 from tandem.views.project.project import Project, load
 from tandem.views.source.offset_ranges import EMPTY
 from tandem.views.source.source import RECORDS_SCHEMA, Source
-from tandem.views.table import looked_up
-from tandem.views.united_source import sources_of
+from tandem.views.source.united_source import sources_of
 from tandem.views.view import View, approximations
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -34,7 +34,7 @@ def test_its_own_tests_pass(project: Path) -> None:
         env={**os.environ, "PYTHONPATH": PYTHONPATH},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr

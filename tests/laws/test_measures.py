@@ -93,6 +93,7 @@ MEASURES: dict[str, Measure] = {
     "matches_of_some": matches("(a|b){2} a", define={"a": "i > 0", "b": "f > 0"}, by="d", filter="flag IS NOT NULL"),
     "pairs": pairs("i > 0", "flag", within=timedelta(days=999), by="s", limit=9),
     "pairs_of_some": pairs("i > 0", "i <= 0", within=timedelta(seconds=2), first=True, filter="flag IS NOT NULL"),
+    "pairs_of_values": pairs("i > 0", "flag", within=timedelta(days=9), left_value="d", right_value="i"),
     "sample_of_some": sample("i", 2, filter="i > 0"),
     **{f"minimum_{name}": minimum(sql) for name, sql in VALUES.items()},
     **{f"maximum_{name}": maximum(sql) for name, sql in VALUES.items()},
@@ -146,21 +147,21 @@ def by_group(answers: pa.Table) -> dict[tuple[Any, ...], dict[str, Any]]:
     return grouped
 
 
-@share(8, quick=10)
+@share(8, quick=4)
 @given(events, events)
 def test_merge_is_commutative(left: list[dict[str, Any]], right: list[dict[str, Any]]) -> None:
     one, other = fold(left), fold(right, len(left))
     assert_same(merge(VIEW, [one, other]), merge(VIEW, [other, one]))
 
 
-@share(8, quick=10)
+@share(8, quick=4)
 @given(events, events, events)
 def test_merge_is_associative(first: list[dict[str, Any]], second: list[dict[str, Any]], third: list[dict[str, Any]]) -> None:
     a, b, c = fold(first), fold(second, len(first)), fold(third, len(first) + len(second))
     assert_same(merge(VIEW, [merge(VIEW, [a, b]), c]), merge(VIEW, [a, merge(VIEW, [b, c])]))
 
 
-@share(8, quick=10)
+@share(8, quick=4)
 @given(events)
 def test_the_empty_state_is_the_identity(batch: list[dict[str, Any]]) -> None:
     nothing, folded = merge(VIEW, []), fold(batch)
@@ -171,7 +172,7 @@ def test_the_empty_state_is_the_identity(batch: list[dict[str, Any]]) -> None:
     assert_same(merge(VIEW, [folded]), folded)
 
 
-@share(12, quick=15)
+@share(12, quick=6)
 @given(st.lists(rows, max_size=30), st.data())
 def test_any_split_equals_one_fold(batch: list[dict[str, Any]], data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(batch)), max_size=5), label="cuts"))
@@ -180,14 +181,14 @@ def test_any_split_equals_one_fold(batch: list[dict[str, Any]], data: st.DataObj
     assert_same(merge(VIEW, data.draw(st.permutations(pieces), label="order")), fold(batch))
 
 
-@share(8, quick=10)
+@share(8, quick=4)
 @given(st.lists(rows, max_size=20), st.randoms(use_true_random=False))
 def test_the_order_of_events_does_not_matter(batch: list[dict[str, Any]], random: Any) -> None:
     events = placed(batch)
     assert_same(fold(random.sample(events, len(events))), fold(events))
 
 
-@share(8, quick=10)
+@share(8, quick=4)
 @given(events)
 def test_states_survive_serialisation(batch: list[dict[str, Any]]) -> None:
     folded = fold(batch)
@@ -195,6 +196,7 @@ def test_states_survive_serialisation(batch: list[dict[str, Any]]) -> None:
     assert states.equals(folded.states, check_metadata=True)
 
 
+@pytest.mark.slow
 def test_states_survive_a_delta_table(tmp_path: Path) -> None:
     numbers = iter(range(1000))
 

@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from tandem.ledger.cuts import take
+from tandem.ledger.cut_decision import take
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import LOG_START, Position, upper
 from tandem.ledger.publish.publications import NotPublishable, Publications, retained

@@ -28,7 +28,7 @@ FULL = Commit(
     newest=AT + timedelta(microseconds=1),
     watermark=1_700_000_000_000_000,
     after_final={"a": 2},
-    looked_up={"prices": TableEnds(at(1, 2), at(1, 3))},
+    looked_up={"prices": TableEnds(at(1, 2), at(1, 3), 7)},
     partials={"a": b"\x00\xff", "b": b"", "c": b"x" * 5000},
     at=AT,
     by="test",

@@ -2,7 +2,7 @@
 
 from shutil import rmtree
 
-from tandem.ledger.cuts import bridge
+from tandem.ledger.cut_decision import bridge
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import LOG_START
 from tests.ledger.tiny import AT, SOURCE, at, claim, first, publish_cut

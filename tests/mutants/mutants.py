@@ -46,6 +46,224 @@ def product() -> Mapping[str, str]:
 
 MUTANTS = (
     Mutant(
+        "executors-come-without-a-bound",
+        "executors that come and go are allowed without the cores for which a batch run plans its tasks: it plans none",
+        "    if spark.executor_idle_s and not spark.cores_max:\n",
+        "    if spark.executor_idle_s and spark.cores_max < 0:\n",
+        "test_executors_that_cannot_come_and_go_are_one_sentence",
+    ),
+    Mutant(
+        "overtaken-speed-layer-claims-again",
+        "a speed layer whose lease another machine has taken claims a realtime table with an outdated token",
+        "to_rows(mark, handle), lease=lease)",
+        "to_rows(mark, handle), lease=None)",
+        "test_an_overtaken_speed_layer_neither_commits_nor_claims_again",
+    ),
+    Mutant(
+        "cursor-of-another-publication",
+        "a server continues the pages of a cursor from whatever publication and position it names",
+        "if past is None or _stand(past, question.view) != stand:",
+        "if past is None:",
+        "test_a_cursor_of_another_publication_or_position_is_refused",
+    ),
+    Mutant(
+        "older-answer-for-a-monotonic-client",
+        "a server that is behind answers a client that asks for monotonic reads at once",
+        "return not any(must_await(self._end(source), end) for source, end in ends.items())",
+        "return True",
+        "test_answers_do_not_step_back_for_a_client_that_asks_for_that",
+    ),
+    Mutant(
+        "fatal-error-unheard",
+        "the thread that hears the outcomes of a server's appends takes a fatal error for nothing, and the appender for whole",
+        "            except KafkaException as error:  # a fatal one, once; the outcomes of the records follow\n"
+        "                self._told_of(error.args[0])",
+        "            except KafkaException:\n                continue",
+        "test_a_user_who_may_write_nowhere_is_one_sentence",
+    ),
+    Mutant(
+        "any-client-option",
+        "an option of Kafka's clients on which exactness rests is taken from the settings",
+        "        if name not in OPTIONS:\n",
+        "        if name not in OPTIONS and name != 'acks':\n",
+        "test_an_invalid_setting_is_one_sentence",
+    ),
+    Mutant(
+        "tool-past-the-gate",
+        "a tool's request to its route is let through without a check of token, right and limits",
+        'if self.needs == "open":\n                _refuse',
+        'if self.needs == "open" or "principal" in given.scope["state"]:\n                _refuse',
+        "test_a_tool_answers_what_its_route_answers",
+    ),
+    Mutant(
+        "moment-in-a-file",
+        "a caller of the server names a file of its machine as a moment",
+        "Moments(server.tables, name, chosen, files=False)",
+        "Moments(server.tables, name, chosen)",
+        "test_a_server_splits_differences_within_the_rights_of_the_token",
+    ),
+    Mutant(
+        "rebound-page",
+        "a page whose name points to this machine may use its tools",
+        'if origin.partition("://")[2] != host or not _LOOPBACK.fullmatch(host):',
+        'if origin.partition("://")[2] != host:',
+        "test_web_pages_of_other_machines_are_refused",
+    ),
+    Mutant(
+        "late-row-in-a-training-set",
+        "a row of a training set knows events that came after its time",
+        "counted: npt.NDArray[np.bool_] = (rows[_ARRIVAL].to_numpy() <= at) &",
+        "counted: npt.NDArray[np.bool_] = (rows[_EVENT].to_numpy() <= at) &",
+        "test_each_feature_is_what_nested_loops_give",
+    ),
+    Mutant(
+        "appended-at-the-instant",
+        "a row of a training set does not know an event that was appended at its time",
+        "counted: npt.NDArray[np.bool_] = (rows[_ARRIVAL].to_numpy() <= at) &",
+        "counted: npt.NDArray[np.bool_] = (rows[_ARRIVAL].to_numpy() < at) &",
+        "test_each_feature_is_what_nested_loops_give",
+    ),
+    Mutant(
+        "text-as-a-number",
+        "a text in a training set's CSV file that looks like a number is the key of that number",
+        "if self.texts is None or not (",
+        "if True or not (",
+        "test_a_text_of_a_csv_file_stays_as_it_is_written",
+    ),
+    Mutant(
+        "end-of-a-window-in-it",
+        "a row of a training set at the end of a window gets that window",
+        "AND {AT} < {end}))",
+        "AND {AT} <= {end}))",
+        "test_each_feature_is_what_nested_loops_give",
+    ),
+    Mutant(
+        "logged-answer-with-the-next-event",
+        "a logged answer is computed again with the event after its position",
+        'arrivals[some] = np.searchsorted(ends, offsets[some], side="right")',
+        'arrivals[some] = np.searchsorted(ends, offsets[some], side="left")',
+        "test_each_logged_answer_is_computed_again_and_what_differs_is_listed",
+    ),
+    Mutant(
+        "logged-window-that-had-left",
+        "a logged answer of a window that had left its view is computed again as if the window had stayed",
+        "row = None if _is_gone(answer) else computed.get(place)",
+        "row = computed.get(place)",
+        "test_each_logged_answer_is_computed_again_and_what_differs_is_listed",
+    ),
+    Mutant(
+        "left-window-as-a-difference",
+        "`why` counts the events of a window that has left its view, so that the row seems to be wrong",
+        "groups = {} if left else _groups(",
+        "groups = _groups(",
+        "test_rows_of_windows_that_have_left_are_no_differences",
+    ),
+    Mutant(
+        "left-window-as-a-duplicate",
+        "`why-changed` takes the rows of a window that has left for duplicates",
+        "or _is_gone(second, group):",
+        "or False:",
+        "test_rows_of_windows_that_have_left_are_no_differences",
+    ),
+    Mutant(
+        "erasure-of-another-row",
+        "a receipt is refused because records were erased that its answer did not count",
+        "(*erased, *problems) if problems else ()",
+        "(*erased, *problems)",
+        "test_what_is_gone_is_named",
+    ),
+    Mutant(
+        "logged-answer-of-nothing",
+        "a look-up that found nothing is not logged",
+        "server.answers.row(view, (one.key, one.start), found, measures, memory.provenance)",
+        "found is None or server.answers.row(view, (one.key, one.start), found, measures, memory.provenance)",
+        "test_each_logged_answer_is_computed_again_and_what_differs_is_listed",
+    ),
+    Mutant(
+        "rehearsal-by-event-time",
+        "a late event counts at checkpoints before it was appended",
+        'first = np.searchsorted(times, events[APPEND_TIME].cast(pa.int64()).to_numpy(), side="left")',
+        'first = np.searchsorted(times, events[part.source.time_column].cast(pa.int64()).to_numpy(), side="left")',
+        "test_rows_at_each_checkpoint_are_those_of_the_events_until_then",
+    ),
+    Mutant(
+        "rehearsal-of-both-copies",
+        "a copy still counts at checkpoints that have an earlier one",
+        "replaced = events[UNTIL.name].fill_null(np.iinfo(np.int64).max).to_numpy()",
+        "replaced = np.full(events.num_rows, np.iinfo(np.int64).max)",
+        "test_rows_at_each_checkpoint_are_those_of_the_events_until_then",
+    ),
+    Mutant(
+        "rehearsal-with-the-first-prices",
+        "look-ups of a rehearsal find the versions of the first checkpoint at all of them",
+        "if number and end == ends[number - 1]:",
+        "if number:",
+        "test_look_ups_at_each_checkpoint_find_the_versions_until_then",
+    ),
+    Mutant(
+        "rehearsed-label-as-a-change",
+        "a rehearsed alert gets rows of which only the window's label has changed",
+        "if name not in (*self.bound.columns, WINDOW_STATE.name):",
+        "if name not in self.bound.columns:",
+        "test_alerts_of_both_sides_are_those_of_a_process_at_the_checkpoints",
+    ),
+    Mutant(
+        "copy-listed-as-counted",
+        "`why` lists a duplicate among the events that count",
+        "return oracle.counted(self.log.source, candidates, first, self.generations), first",
+        "return oracle.from_start(self.log.source, candidates), first",
+        "test_a_row_is_shown_with_all_that_nearly_counted",
+    ),
+    Mutant(
+        "receipt-of-the-label",
+        "a receipt's digest has the window's label, which changes as the log goes on",
+        "left_out = {WINDOW_STATE.name, *(name for name",
+        "left_out = {*(name for name",
+        "test_a_receipt_gives_the_same_bytes_whatever_came_since",
+    ),
+    Mutant(
+        "parts-by-rounding",
+        "the parts of a difference are doubles, which add up to it only when they are rounded",
+        "shares[cause] += after - before",
+        "shares[cause] = float(shares[cause]) + float(after - before)",
+        "test_parts_add_up_to_the_difference_exactly",
+    ),
+    Mutant(
+        "late-is-new",
+        "an event that came when the window was final is a new one",
+        "number < len(self.until) and at[2] >= self.cuts[number]",
+        "number < 0 and at[2] >= self.cuts[number]",
+        "test_new_and_late_events_are_told_apart",
+    ),
+    Mutant(
+        "null-key-of-any-row",
+        "`why` takes an event whose key is NULL for one that may have been meant for any row",
+        "TRY(({value}) IS NULL) IS NOT TRUE)",
+        "TRUE)",
+        "test_events_whose_key_is_null_concern_no_other_row",
+    ),
+    Mutant(
+        "copies-of-the-session-before",
+        "`why` lists duplicates of events next to a session as its own",
+        "rows_among(copies, of_row, oracle.identity_columns(source))",
+        "rows_among(copies, copies, oracle.identity_columns(source))",
+        "test_a_session_has_no_copies_of_the_session_before",
+    ),
+    Mutant(
+        "why-without-the-topic",
+        "`why` leaves out the events that the archive does not have yet",
+        "if inside.num_rows:\n            yield inside.filter",
+        "if not inside.num_rows:\n            yield inside.filter",
+        "test_a_row_is_shown_with_all_that_nearly_counted",
+    ),
+    Mutant(
+        "row-group-of-the-last-instant",
+        "`why` does not read a row group whose newest event is the first of the window",
+        "low is not None and bounds.max < low",
+        "low is not None and bounds.max <= low",
+        "test_a_row_group_is_read_if_it_can_have_an_event",
+    ),
+    Mutant(
         "table-of-any-meaning",
         "a view that looks up in a table has the same fingerprint when the table has changed",
         'return ["table", fingerprint(table.parent), lookup.how, finds, *missing]',
@@ -58,6 +276,55 @@ MUTANTS = (
         "before = valid_from[middle] <= at[searching]",
         "before = valid_from[middle] < at[searching]",
         "test_look_ups_in_tables_at_any_cuts_are_nested_loops",
+    ),
+    Mutant(
+        "publish-before-it-is-checked",
+        "rows that do not meet a condition are published, and the run fails after that",
+        "        compared += tuple(expected := _check_expectations(batch, version, built, live))\n"
+        "        if not request.publish_anyway:\n"
+        '            stays = f"publication {live.number} stays live; --publish-anyway publishes the rows as they are"\n'
+        "            refuse_unmet(expected, stays)\n"
+        "\n"
+        "        def following(parent: Publication | None) -> Publication:\n"
+        "            publications.refuse_stale(parent, live, extends=version.definitions.views)\n"
+        "            assert parent is not None  # else it is stale\n"
+        "            return candidate(batch, version, built, parent)\n"
+        "\n"
+        "        published = batch.standing.publications.publish(following)\n"
+        "        assert published is not None  # the candidate is never None\n",
+        "        def following(parent: Publication | None) -> Publication:\n"
+        "            publications.refuse_stale(parent, live, extends=version.definitions.views)\n"
+        "            assert parent is not None  # else it is stale\n"
+        "            return candidate(batch, version, built, parent)\n"
+        "\n"
+        "        published = batch.standing.publications.publish(following)\n"
+        "        assert published is not None  # the candidate is never None\n"
+        "        compared += tuple(expected := _check_expectations(batch, version, built, live))\n"
+        "        if not request.publish_anyway:\n"
+        '            stays = f"publication {live.number} stays live; --publish-anyway publishes the rows as they are"\n'
+        "            refuse_unmet(expected, stays)\n",
+        "test_a_condition_that_stops_keeps_the_publication_and_names_the_worst_rows",
+    ),
+    Mutant(
+        "condition-that-stops-nothing",
+        "rows that do not meet a condition are published unless somebody asks to publish them anyway",
+        "if not request.publish_anyway:\n            stays =",
+        "if request.publish_anyway:\n            stays =",
+        "test_a_condition_that_stops_keeps_the_publication_and_names_the_worst_rows",
+    ),
+    Mutant(
+        "release-built-before-it-is-checked",
+        "a release whose rows do not meet a condition can be promoted",
+        'batch.standing.record("failed", replace(state, why=str(error)))\n        raise\n',
+        'batch.standing.record("built", replace(state, kind="apply", gaps=gaps))\n        raise\n',
+        "test_a_release_that_does_not_meet_a_condition_is_not_built_and_another_is",
+    ),
+    Mutant(
+        "unknown-is-not-met",
+        "a row for which a condition is NULL does not meet it",
+        "WHERE {enclosed(condition.text)} IS FALSE",
+        "WHERE {enclosed(condition.text)} IS NOT TRUE",
+        "test_each_condition_is_what_python_says_of_every_row",
     ),
     Mutant(
         "gone-version-is-found",
@@ -104,8 +371,8 @@ MUTANTS = (
     Mutant(
         "look-ups-know-the-most",
         "a merged commit says that all of its micro-batches knew a table as far as the last of them",
-        "TableEnds(by_distance[0], by_distance[-1])",
-        "TableEnds(by_distance[-1], by_distance[-1])",
+        "TableEnds(by_distance[0], by_distance[-1], ",
+        "TableEnds(by_distance[-1], by_distance[-1], ",
         "test_a_merged_commit_knew_of_a_table_the_least_and_the_most_of_its_parts",
     ),
     Mutant(
@@ -125,9 +392,51 @@ MUTANTS = (
     Mutant(
         "look-up-below-the-cut-only",
         "look-ups of the speed layer find no version that commits have added",
-        "read[name] = overlay(base, from_ipc(added)) if added else base",
+        "read[name] = overlay(base, from_ipc(table.added)) if table.added else base",
         "read[name] = base",
         "test_a_row_without_a_label_is_the_oracles_whatever_happens_in_between",
+    ),
+    Mutant(
+        "files-without-the-tail",
+        "look-ups in a table that is in files find no version that only commits have",
+        "states_by_key.unite(view, [*states, states_by_key.of_keys(new, hashes)])",
+        "states_by_key.unite(view, [*states, states_by_key.of_keys(new, hashes[:0])])",
+        "test_look_ups_in_files_and_commits_agree_with_nested_loops",
+    ),
+    Mutant(
+        "file-hides-the-tail",
+        "the states of a key in a file hide those that commits have added to it",
+        "merge_states(view, [table.drop_columns([_HASH]) for table in some])",
+        "merge_states(view, [table.drop_columns([_HASH]) for table in some[:1]])",
+        "test_look_ups_in_files_and_commits_agree_with_nested_loops",
+    ),
+    Mutant(
+        "key-ends-with-its-batch",
+        "a look-up reads the states of only one batch, if those of its key span two batches of a file",
+        'np.searchsorted(there.lasts, hashes, "left"), np.searchsorted',
+        'np.searchsorted(there.lasts, hashes, "right"), np.searchsorted',
+        "test_look_ups_in_files_and_commits_agree_with_nested_loops",
+    ),
+    Mutant(
+        "chain-by-the-event-alone",
+        "of a table in files only the keys of a chain's first look-up are read",
+        "for depth in range(deepest + 1):",
+        "for depth in range(1):",
+        "test_chains_in_files_and_commits_agree_with_nested_loops",
+    ),
+    Mutant(
+        "chain-left-out-by-its-first",
+        "an event without a row of a look-up that rejects is left out by a filter that reads the next one of the chain",
+        "return _with_keys(expression, lookups) & {each.name for each in lookups}",
+        "return expression.fields & {each.name for each in lookups}",
+        "test_chains_of_look_ups_at_any_cuts_are_nested_loops",
+    ),
+    Mutant(
+        "partials-below-an-earlier-cut",
+        "after a rollback the versions between the earlier cut and the later one are not read again",
+        "self._followers[source] = Follower(self.tables, self.release, source, cut)",
+        "follower.dropped = cut",
+        "test_after_a_rollback_a_row_without_a_label_is_the_oracles",
     ),
     Mutant(
         "table-marked-by-states",
@@ -172,13 +481,6 @@ MUTANTS = (
         "test_a_table_is_the_database_at_every_position",
     ),
     Mutant(
-        "lookup-failed-key-counts",
-        "an event whose look-up fails counts as if the file had no row for it",
-        "        used += [key for lookup in self.lookups for key in lookup.keys]\n",
-        "",
-        "test_look_ups_at_any_cut_are_nested_loops",
-    ),
-    Mutant(
         "lookup-empty-text",
         "an empty field of a file is a text",
         "{name: value or None for name, value in zip(header, values, strict=True)}",
@@ -188,22 +490,22 @@ MUTANTS = (
     Mutant(
         "lookup-column-not-read",
         "the lineage of a column lacks the field by which it is looked up",
-        "fields=of_event.union(*(key.fields for each in used for key in each.keys)))",
-        "fields=of_event)",
+        "read = read.union(*(key.fields for key in each.keys))",
+        "read = expression.fields",
         "test_the_oracle_looks_up_the_same_and_only_read_columns_are_read",
     ),
     Mutant(
         "lookup-key-unjudged",
         "an event for which the key of a look-up fails counts as one without a row",
-        "        used += [key for lookup in self.lookups for key in lookup.keys]",
+        "        used += [reading_events(key, self.lookups) for lookup in self.lookups for key in lookup.keys]",
         "        used += []",
         "test_look_ups_at_any_cut_are_nested_loops",
     ),
     Mutant(
         "lookup-other-content",
         "another content of a file has the same fingerprint, so nothing is computed again",
-        "return [table.key, table.rows, bound.keys[0].canonical, *missing]",
-        "return [table.key, bound.keys[0].canonical, *missing]",
+        "return [table.key, texts, bound.keys[0].canonical, *missing, *types]",
+        "return [table.key, bound.keys[0].canonical, *missing, *types]",
         "test_the_oracle_looks_up_the_same_and_only_read_columns_are_read",
     ),
     Mutant(
@@ -298,6 +600,13 @@ MUTANTS = (
         "test_states_of_another_source_change_nothing",
     ),
     Mutant(
+        "paired-beyond-a-double",
+        "the batch version of a view over several sources has digits that JavaScript loses",
+        "    if first < _PAIRED_MOST:\n        return first\n",
+        "    if first >= 0:\n        return first\n",
+        "test_numbers_of_many_sources_are_different_and_below_the_limit_of_javascript",
+    ),
+    Mutant(
         "sources-hot-of-one-epoch",
         "hot commits that another process of one of the sources has folded again are taken for the earlier ones",
         "pair_numbers([tail.hot[0].epoch + 1 if tail.hot else 0 for tail in parts.values()])",
@@ -363,8 +672,8 @@ MUTANTS = (
     Mutant(
         "pairs-with-itself",
         "an event that is on both sides is in a pair with itself",
-        "        start = before[left]\n",
-        "        start = before[left] - right[left]\n",
+        "    start = before[left]\n",
+        "    start = before[left] - right[left]\n",
         "test_pairs_at_any_cut_are_those_of_nested_loops",
     ),
     Mutant(
@@ -377,8 +686,22 @@ MUTANTS = (
     Mutant(
         "pairs-of-different-users",
         "the right event of a pair may be another user's",
-        "        end = _until(events, left, events.time[left] + within, before)\n",
-        "        end = np.searchsorted(events.time[right], events.time[left] + within, side='right')\n",
+        "    end = _until(events, left, events.time[left] + within, before)\n",
+        "    end = np.searchsorted(events.time[right], events.time[left] + within, side='right')\n",
+        "test_pairs_at_any_cut_are_those_of_nested_loops",
+    ),
+    Mutant(
+        "pairs-value-of-each-left-event-once",
+        "the value of a left event is added once, and not for each of its pairs",
+        "units[self.left] * (self.end - self.start)",
+        "units[self.left]",
+        "test_pairs_at_any_cut_are_those_of_nested_loops",
+    ),
+    Mutant(
+        "pairs-value-of-the-first-right-event",
+        "of the right events of a left one the first one's value is not added",
+        "running[self.end] - running[self.start]",
+        "running[self.end] - running[np.minimum(self.start + 1, self.end)]",
         "test_pairs_at_any_cut_are_those_of_nested_loops",
     ),
     Mutant(
@@ -528,15 +851,28 @@ MUTANTS = (
     Mutant(
         "published-before-written",
         "a publication names batch versions before their files are committed, so readers find no rows",
-        "        commit(batch.tables, version, built)\n\n        def following(parent: Publication | None) -> Publication:\n"
-        "            publications.refuse_stale(parent, live, extends=version.definitions.views)\n"
-        "            assert parent is not None  # else it is stale\n"
-        "            return candidate(batch, version, built, parent)\n\n"
-        "        published = batch.standing.publications.publish(following)\n",
+        "        commit(batch.tables, version, built)\n"
+        "        compared += tuple(expected := _check_expectations(batch, version, built, live))\n"
+        "        if not request.publish_anyway:\n"
+        '            stays = f"publication {live.number} stays live; --publish-anyway publishes the rows as they are"\n'
+        "            refuse_unmet(expected, stays)\n"
+        "\n"
         "        def following(parent: Publication | None) -> Publication:\n"
         "            publications.refuse_stale(parent, live, extends=version.definitions.views)\n"
         "            assert parent is not None  # else it is stale\n"
-        "            return candidate(batch, version, built, parent)\n\n"
+        "            return candidate(batch, version, built, parent)\n"
+        "\n"
+        "        published = batch.standing.publications.publish(following)\n",
+        "        compared += tuple(expected := _check_expectations(batch, version, built, live))\n"
+        "        if not request.publish_anyway:\n"
+        '            stays = f"publication {live.number} stays live; --publish-anyway publishes the rows as they are"\n'
+        "            refuse_unmet(expected, stays)\n"
+        "\n"
+        "        def following(parent: Publication | None) -> Publication:\n"
+        "            publications.refuse_stale(parent, live, extends=version.definitions.views)\n"
+        "            assert parent is not None  # else it is stale\n"
+        "            return candidate(batch, version, built, parent)\n"
+        "\n"
         "        published = batch.standing.publications.publish(following)\n"
         "        commit(batch.tables, version, built)\n",
         SIMULATION,
@@ -626,8 +962,8 @@ MUTANTS = (
     Mutant(
         "ahead-moves-the-watermark",
         "one event with a time in the far future labels the windows of all others final",
-        "    events = not_ahead(source, events)\n    times",
-        "    times",
+        "    events = not_ahead(source, events)\n    rows",
+        "    rows",
         "test_one_far_event_moves_nothing_and_the_next_one_does",
     ),
     Mutant(
@@ -1177,7 +1513,7 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     Mutant(
         "number-before-token",
         "a fenced archive run takes the commit of the next holder, which has its number and other rows, for its own",
-        "    fence.refuse_unclaimed(handle, lease)\n    if _has(handle, transaction):",
+        "    refuse_other_writers.refuse_unclaimed(handle, lease)\n    if _has(handle, transaction):",
         "    if _has(handle, transaction):",
         "test_a_fenced_run_takes_no_commit_of_another_for_its_own",
     ),
@@ -1437,6 +1773,27 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "test_an_event_of_table_and_topic_counts_once_at_every_cut",
     ),
     Mutant(
+        "question-answered-after-its-snapshot",
+        "a question that began before a hot commit is answered with it where nobody had used the view",
+        "return self._brought(pinned, view) if waits else None",
+        "return self._brought(newest, view) if waits else None",
+        "test_hot_commits_advance_the_views_in_use_alone_and_the_others_when_they_are_asked",
+    ),
+    Mutant(
+        "changed-answer-not-modified",
+        "a client that has an answer gets 304 after the answer has changed",
+        'return sha256(f"{question}/{stand}/{dice}".encode()).hexdigest()[:24]',
+        'return sha256(f"{question}/{dice}".encode()).hexdigest()[:24]',
+        "test_a_client_with_the_answer_gets_304",
+    ),
+    Mutant(
+        "hot-fold-before-its-predecessor-ended",
+        "a hot fold begins where the first one began, so it counts duplicates of events in between",
+        "segment, self.at_end = self._folded(records, end, self.at_end, self.views.keys() - self.left_out, at=at)",
+        "segment, self.at_end = self._folded(records, end, self.at_base, self.views.keys() - self.left_out, at=at)",
+        "test_segments_stay_few_while_no_commit_arrives_and_commits_may_then_end_anywhere",
+    ),
+    Mutant(
         "release-answered-by-the-live-one",
         "over HTTP a question to a release that is not live is answered by the live one",
         "lambda asked: Store(tables, secrets.randbits(64), (serving.memory_mb << 20) // _SHARE, asked=asked),",
@@ -1634,8 +1991,8 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
     Mutant(
         "event-without-before",
         "an event of the output changes has each row as new",
-        'kind, before = "changes", _without_labels(update, update.before, zone)',
-        'kind, before = "changes", _without_labels(update, update.before.slice(0, 0), zone)',
+        "before = _without_labels(update, update.before, zone)",
+        "before = _without_labels(update, update.before.slice(0, 0), zone)",
         "test_outputs_over_http_are_those_of_a_program",
     ),
     Mutant(
@@ -1725,6 +2082,55 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "test_without_names_of_connect_the_logical_types_and_the_event_type_say_it",
     ),
     Mutant(
+        "table-rebuild-of-half-a-snapshot",
+        "`table rebuild` takes out rows that a snapshot has not brought yet",
+        "return all(self.tables.values())",
+        "return bool(self.tables)",
+        "test_a_snapshot_that_is_not_complete_is_refused",
+    ),
+    Mutant(
+        "table-rebuild-beside-a-change",
+        "a delete of `table rebuild` comes after a newer row of its key, and wins",
+        "check=lambda: len(_rows_without_changes(log, of, part, ends)) == len(part)",
+        "check=lambda: True",
+        "test_a_row_that_comes_back_before_its_delete_stays",
+    ),
+    Mutant(
+        "table-rebuild-of-a-duplicate",
+        "`table rebuild` appends deletes that no layer counts",
+        "if lost := decoded.events.num_rows - events.num_rows:",
+        "if lost := 0:",
+        "test_a_delete_that_is_a_duplicate_is_refused",
+    ),
+    Mutant(
+        "erased-price-in-micro-batches",
+        "micro-batches that have looked up an erased record stay",
+        "for of in (source, *looking):",
+        "for of in (source,):",
+        "test_nothing_has_an_erased_price_that_was_looked_up",
+    ),
+    Mutant(
+        "erased-price-above-the-cut",
+        "an erasure ends although micro-batches above the cut have looked up its records",
+        "if number := sum(not span.end.at_or_below(cut) and looks_up_records_of(span, erasure) for span in spans):",
+        "if number := 0:",
+        "test_nothing_has_an_erased_price_that_was_looked_up",
+    ),
+    Mutant(
+        "erased-price-unexplained",
+        "no recompute can publish after an erasure, because answers had looked up its records",
+        "if any(looks_up_records_of(span, erasure) for erasure in erasures):",
+        "if not erasures and span.mark is None:",
+        "test_nothing_has_an_erased_price_that_was_looked_up",
+    ),
+    Mutant(
+        "estimates-at-another-time",
+        "an estimate over the rows of a table at a time is that of its rows now",
+        "selection=select(self.view, {}, ALWAYS, at=self.selection.at)",
+        "selection=select(self.view, {}, ALWAYS)",
+        "test_estimates_over_rows_are_those_of_the_time",
+    ),
+    Mutant(
         "debezium-key-guessed",
         "init guesses the key of a table although the records of its topic have it",
         "return with_key(ChangeSample(columns, (), common, guessed=True), tuple(key[-1]) if key else ())",
@@ -1737,5 +2143,54 @@ def _vacuum(tables: Tables, address: str, settings: Settings) -> Freed:
         "if self._prefix and value.startswith(self._prefix):",
         "if self._prefix and len(value) > len(self._prefix):",
         "test_every_value_is_read_alone_and_in_a_row_alike",
+    ),
+    Mutant(
+        "states-of-a-key-outlive-their-version",
+        "the states of a key that were kept of one batch version answer for the next",
+        "return (self.address, part, tuple(selection.keys), values,",
+        "return (self.address, tuple(selection.keys), values,",
+        "test_a_hot_key_is_not_read_again",
+    ),
+    Mutant(
+        "last-key-of-a-row-group",
+        "the greatest key of a row group is not looked for there",
+        "bool(self.low <= value <= self.high)",
+        "bool(self.low <= value < self.high)",
+        "test_what_is_left_out_has_no_selected_states",
+    ),
+    Mutant(
+        "row-between-two-chunks",
+        "the last row of a chunk is the first of the next, too",
+        "        after = after.slice(1)\n",
+        "        after = after.slice(0)\n",
+        "test_chunks_are_the_whole_answer",
+    ),
+    Mutant(
+        "page-beyond-its-chunk",
+        "a page is cut at the end of a chunk, and the next one leaves out the rows that it lacks",
+        "else min(there, found.given + limit)",
+        "else found.given + limit",
+        "test_pages_have_each_row_once",
+    ),
+    Mutant(
+        "slot-between-two-pieces",
+        "a state whose slot begins a piece of an answer is in the piece before, too",
+        "(of >= slots.start) & (of < slots.stop)",
+        "(of >= slots.start) & (of <= slots.stop)",
+        "test_a_state_is_in_one_piece",
+    ),
+    Mutant(
+        "changes-between-publications",
+        "a reader of changes of a view in files is not sent what a publication changed",
+        "        for slots in after.files.pieces():\n            yield",
+        "        for slots in after.files.pieces()[1:]:\n            yield",
+        "test_a_publication_changes_the_rows_of_a_view_in_files",
+    ),
+    Mutant(
+        "last-slot-of-a-file",
+        "a look-up does not open the file whose last slot the key is in",
+        "range(int(name[1], 16), int(name[2], 16) + 1)",
+        "range(int(name[1], 16), int(name[2], 16))",
+        "test_a_name_says_which_slots_the_file_has",
     ),
 )

@@ -12,7 +12,7 @@ from pyarrow import feather
 
 from tandem.cli.__main__ import main
 from tandem.serving.read.merged_layers import Reader
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.kernel.rows import to_rows
 from tests.serving.test_a_project_in_spark import by_delta_rs, fed
 from tests.serving.world import SOURCE, World, position

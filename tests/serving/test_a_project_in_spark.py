@@ -14,7 +14,7 @@ from tandem.serving.read.merged_layers import Reader, UnknownView
 from tandem.serving.read.selection import BadSelection
 from tandem.serving.read.snapshot_follower import live_at
 from tandem.serving.spark_frames import Frames, UnknownSource, snapshot
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.kernel.rows import to_rows
 from tests.serving.two_releases import applied, asked, build, edited
 from tests.serving.world import NOON, SOURCE, World, forty_hits, hit, position

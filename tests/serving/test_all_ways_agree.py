@@ -45,7 +45,7 @@ from tests.serving.http.served import Asker, Served
 from tests.serving.memory.test_memory_equals_the_reader import Played
 from tests.serving.world import SOURCE, World
 
-STEPS = 167 if LONGER else 9
+STEPS = 167 if LONGER else 4
 """At each of which every view is asked: a thousand questions in the long run."""
 QUESTIONS = 8
 LAYERS: tuple[Layer, ...] = ("merged", "merged", "merged", "batch", "speed")

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.serving.changes import Changes, ChangesToken, TokenGone, token_of, watch
@@ -18,6 +18,7 @@ from tandem.serving.memory.store import MEMORY, Store
 from tandem.serving.read.outcome import ReadFailed
 from tandem.views.errors import TandemError
 from tandem.views.view import View
+from tests.samples import just
 from tests.serving.memory.test_memory_equals_the_reader import MORE, VIEWS, Played, steps
 from tests.serving.world import World, hit
 
@@ -46,7 +47,7 @@ def pending(connection: Connection, name: str, token: str) -> list[Changes]:
     return list(connection.view(name).changes(token))
 
 
-@settings(max_examples=8)
+@just(40, quick=3)
 @given(steps, st.integers(0, 2**64 - 1))
 def test_earlier_rows_plus_changes_equal_the_current_rows(steps: list[tuple[Any, ...]], seed: int) -> None:
     with TemporaryDirectory() as folder:

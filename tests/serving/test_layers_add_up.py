@@ -3,13 +3,14 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, Value
 from tandem.views.source.offset_ranges import Partition
+from tests.samples import just
 from tests.serving import oracle
 from tests.serving.world import ONE_TOPIC, TWO_TOPICS, World, hit
 
@@ -36,7 +37,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=15)
+@just(60, quick=5)
 @given(steps, st.sampled_from([ONE_TOPIC, TWO_TOPICS]))
 def test_every_layer_of_every_view_is_exact_at_every_moment(
     steps: list[tuple[object, ...]], places: tuple[Partition, ...]

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.serving.changes import Changes, ChangesToken, TokenGone, watch
@@ -14,10 +14,11 @@ from tandem.serving.connection import Connection
 from tandem.serving.memory.differences import identity
 from tandem.serving.memory.layer import MemoryLayout
 from tandem.serving.memory.store import Store
-from tandem.serving.read.outcome import Absent, Value
+from tandem.serving.read.outcome import Absent, ReadFailed, Value
 from tandem.serving.read.row_filter import RowsWanted
 from tandem.serving.read.selection import BadSelection
 from tandem.views.view import View
+from tests.samples import just
 from tests.serving.memory.test_memory_equals_the_reader import MORE, VIEWS, Played, steps
 from tests.serving.world import World, hit
 
@@ -78,7 +79,7 @@ OUTPUTS: dict[str, tuple[tuple[str, ...], Callable[..., Rows], Callable[..., Row
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
-@settings(max_examples=4)
+@just(16, quick=2)
 @given(steps, st.integers(0, 2**64 - 1))
 def test_updates_fold_to_the_query_at_their_token(output: str, steps: list[tuple[Any, ...]], seed: int) -> None:
     names, fold, queried = OUTPUTS[output]
@@ -198,3 +199,24 @@ def test_an_update_of_final_rows_has_no_envelopes(tmp_path: Path) -> None:
     assert update is not None
     with pytest.raises(BadSelection, match="use rows, late and gone, or output changes"):
         update.envelopes()
+
+
+def test_final_rows_end_when_their_view_outgrows_memory(tmp_path: Path) -> None:
+    """Only what is above the cut is in memory then: rows that are not there have not left the view."""
+    world = World(tmp_path, definitions=MORE)
+    for partition in (0, 1):
+        world.append(partition, *(hit(f"/{number}", number, minute=-900) for number in range(9)), hit("/", 1, minute=-120))
+    world.trigger()
+    world.recompute(world.end)
+    store = Store(world.tables, 1)
+    reader = watch(store, store.pinned(), "per_page", None, RowsWanted(output="append"))
+    first = reader.look(store.pinned())
+    assert first is not None
+    assert first.rows.total == 9
+    store.memory = 1
+    world.append(0, hit("/", 2, minute=-119))
+    world.trigger()
+    world.recompute(world.end)
+    store.refresh()
+    with pytest.raises(ReadFailed, match="output append needs all rows of view 'per_page' in memory"):
+        reader.look(store.pinned())

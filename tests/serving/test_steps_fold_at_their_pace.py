@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import distance
@@ -20,6 +20,7 @@ from tandem.serving.memory.pace import LONGEST_S, When, parse_when
 from tandem.serving.memory.store import Store
 from tandem.serving.read.row_filter import RowsWanted
 from tandem.serving.read.selection import BadSelection
+from tests.samples import just
 from tests.serving.memory.test_memory_equals_the_reader import MORE, Played, steps
 from tests.serving.test_outputs_fold_to_the_query import OUTPUTS, Rows, arrow_rows, by_place
 from tests.serving.world import APPENDED, World, hit
@@ -69,7 +70,7 @@ class Model:
 
 
 @pytest.mark.parametrize("when", ["every:10s", "delay:10s", "count:3"])
-@settings(max_examples=3)
+@just(12, quick=2)
 @given(
     steps,
     st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), min_size=12, max_size=12),

@@ -5,7 +5,7 @@ from copy import copy
 from dataclasses import replace
 from typing import Any, Final
 
-from tandem.ledger import cuts
+from tandem.ledger import cut_decision
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish import adoption, promotion
 from tandem.ledger.publish.batch_parts import BatchView
@@ -54,11 +54,11 @@ def applied(world: World, definitions: str) -> World:
     made = copy(world)
     made.project = load_files({**world.project.files, "definitions.py": definitions.encode()})
     release = adoption.adopt(world.tables, made.project, by="test", at=NOON)
-    cuts.begin(world.tables, release.number, SOURCE, live.cut(SOURCE), by="test", at=NOON)
+    cut_decision.begin(world.tables, release.number, world.source, live.cut(world.source), by="test", at=NOON)
     views = {name: BatchView(fingerprint) for name, fingerprint in release.views.items()}
     state = replace(live, release=release.number, kind="apply", views=views, rejected={}, after_final={})
     made.live = StandingReleases(world.tables).record("applied", state).state
-    made.writer = Writer.claim(world.tables, release.number, SOURCE, by="test", at=NOON)
+    made.writer = Writer.claim(world.tables, release.number, world.source, by="test", at=NOON)
     made._version = 1000 * release.number  # views of one meaning share a table
     return made
 

@@ -13,9 +13,13 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from tandem.batch.fold.fold_job import VERSION
+from tandem.batch.fold.write_states import FILE_ROWS, write_states
+from tandem.batch.runtime import delta_commits
 from tandem.infra.settings import Settings
-from tandem.ledger import cuts
+from tandem.ledger import cut_decision
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.location import Location
 from tandem.ledger.log.archive_runs import APP_ID, ArchiveLedger
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import LOG_START, Position, ranges
@@ -29,14 +33,13 @@ from tandem.ledger.publish.standing import StandingReleases
 from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime_writer import Writer
 from tandem.views.arrow.arrays import from_ipc, to_ipc
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.kernel.kernel import after_final, ahead, decode, merge_states, partial, prepare
 from tandem.views.project import project
 from tandem.views.source import watermark
-from tandem.views.source.event_maxima import maxima_of
 from tandem.views.source.offset_ranges import Partition
-from tandem.views.source.watermark import Maxima
-from tandem.views.view import View
+from tandem.views.source.watermark import Maxima, maxima_of
+from tandem.views.view import View, state_schema
 from tests.views.logged import records
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -118,7 +121,7 @@ def one_ready(folder: Path) -> "World":
     release = Releases(made.tables).store(files, sources=old.sources, views=old.views, by="test", at=NOON, revision="abc")
     live = Publications(made.tables).latest()
     assert live is not None
-    cuts.begin(made.tables, release.number, SOURCE, position(20), by="test", at=NOON)
+    cut_decision.begin(made.tables, release.number, SOURCE, position(20), by="test", at=NOON)
     StandingReleases(made.tables).record("built", replace(live, release=release.number, kind="apply", at=NOON))
     ReleaseDiffs(made.tables).record(ReleaseDiff(NOON, 2, 1, {"per_page": CHANGED, "ever": {"status": "unchanged"}}))
     return made
@@ -178,6 +181,9 @@ class World:
 
     source: str = SOURCE
     """The name of the source that has the log."""
+
+    file_rows: int = FILE_ROWS
+    """About the states of a file of a batch version; a row group has one less."""
 
     def __post_init__(self) -> None:
         (self.folder / "tandem.toml").touch()
@@ -327,13 +333,22 @@ class World:
         return other
 
     def write_version(self, view: str, version: int, cut: Position, *, files: int = 1) -> int:
-        """Append a batch version of one view, in several files; how many rows it has."""
-        fingerprint = self.live.views[view].fingerprint
-        states = from_ipc(self.fold(LOG_START, cut).partials[fingerprint])
+        """Append a batch version of one view, as the fold does, or in several files as before; its number of rows."""
+        address, of = self.tables.view(view, self.live.views[view].fingerprint), self.project.views[view]
+        states = from_ipc(self.fold(LOG_START, cut).partials[self.live.views[view].fingerprint])
+        if files == 1:
+            handle = delta_commits.make_table(
+                self.tables, address, state_schema(of).append(pa.field(VERSION, pa.int64())), partition_by=VERSION
+            )
+            place = Location.of(self.tables, address)
+            delta_commits.add_files(
+                handle, write_states(place, of, states, version, rows=self.file_rows, group_rows=self.file_rows - 1)
+            )
+            return len(states)
         rows = states.append_column("batch_version", pa.array([version] * len(states), pa.int64()))
         for n in range(files):
             some = rows.take(pa.array(range(n, len(rows), files), pa.int64()))
-            write_deltalake(self.tables.view(view, fingerprint), some, mode="append", partition_by=["batch_version"])
+            write_deltalake(address, some, mode="append", partition_by=["batch_version"])
         return len(rows)
 
     def drop_version(self, view: str, version: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 import tandem.serving.status.sources
 from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.cli.doctor import state as doctor
-from tandem.ledger.cuts import OutOfReach
+from tandem.ledger.cut_decision import OutOfReach
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.gaps import Gap, GapNotAccepted, Gaps

@@ -12,7 +12,7 @@ import numpy as np
 from tandem.ledger.log.positions import Position
 from tandem.speed.dedup.keys import KEY, Keys
 from tandem.speed.dedup.within_task import Identities
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint, fingerprint
 from tandem.views.project import project
 from tandem.views.project.project import Project
 from tandem.views.source.offset_ranges import Partition, Ranges

@@ -9,9 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 
-
-class Killed(BaseException):
-    """This process is gone; not an Exception, so that no code under test catches it."""
+from tests.killed import Killed
 
 
 @dataclass

@@ -7,13 +7,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import tandem.batch.archive.archive
+import tandem.batch.archive.write_archive
 import tandem.batch.maintain.maintain
 import tandem.batch.recompute.recompute
 import tandem.batch.release.apply
 from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.batch.release.release_plan import Terms
 from tandem.infra.settings import SpeedSettings
+from tandem.ledger.delta.addresses import SPEED, Tables
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.log.positions import LOG_START, Position, ranges, upper
 from tandem.ledger.publish import adoption, promotion, publications
@@ -44,7 +45,7 @@ from tests.simulation.world import BROKER, Copied, Fetched, Run, World, of_parts
 
 def archive(world: World, *, new_topic: bool = False) -> None:
     with Run(world, "archive").releasing() as run:
-        tandem.batch.archive.archive.run(run, world.working_tree, new_topic=new_topic)
+        tandem.batch.archive.write_archive.run(run, world.working_tree, new_topic=new_topic)
 
 
 def recompute(world: World, request: RecomputeRequest) -> None:
@@ -114,21 +115,44 @@ Ahead = Callable[[Position], Position]
 
 
 def speed(
-    world: World, *, micro_batches: int, which: Callable[[Sequence[Publication]], Publication], ahead: Ahead, upkeep_every: int
+    world: World,
+    *,
+    micro_batches: int,
+    which: Callable[[Sequence[Publication]], Publication],
+    ahead: Ahead,
+    upkeep_every: int,
+    alone: bool = False,
 ) -> None:
     """A worker of the speed layer, for so many micro-batches: it follows `which` of the releases that are kept up.
 
     `ahead` says how far the next micro-batch reaches. A micro-batch that fails is followed by a new query where the layer's own
-    thread would start one.
+    thread would start one. A worker that is `alone` is the whole layer of a machine, which takes the lease.
     """
-    tables = world.tables
+    run = Run(world, "speed")
+    with run.releasing():
+        if alone:
+            run.hold(SPEED)
+        _count(world, run.tables, micro_batches=micro_batches, which=which, ahead=ahead, upkeep_every=upkeep_every)
+
+
+def _count(
+    world: World,
+    tables: Tables,
+    *,
+    micro_batches: int,
+    which: Callable[[Sequence[Publication]], Publication],
+    ahead: Ahead,
+    upkeep_every: int,
+) -> None:
     if Publications(tables).latest() is None:
         adoption.live(tables, world.working_tree, by="speed", at=world.now())
     followed = Followed(StandingReleases(tables), world.keep.release_days)
     state = which(followed.states(world.now()))
     release = Releases(tables).load(state.release)
     definitions = project.load_files(release.files)
-    one = speed_follow.follow(_around(world, upkeep_every), release, definitions.sources[SOURCE], definitions.views, state)
+    one = speed_follow.follow(
+        _around(world, tables, upkeep_every), release, definitions.sources[SOURCE], definitions.views, state
+    )
     writer = one.tail.writer
     world.say(f"claims release {release.number} with epoch {writer.epoch} at {writer.end}")
     for number in range(micro_batches):
@@ -167,14 +191,14 @@ class Noted(Fetched):
         return self.found[-1][1]
 
 
-def _around(world: World, upkeep_every: int) -> Surroundings:
+def _around(world: World, tables: Tables, upkeep_every: int) -> Surroundings:
     """What a speed layer's worker shares with others, without Spark and broker."""
     chosen = settings(world)
     chosen.speed = SpeedSettings(max_events=3, compact_every=upkeep_every)
     nothing: Any = SimpleNamespace(follows=lambda *_: None, heart=SimpleNamespace(looked=lambda *_: None))
     connection: Any = BROKER.connect(None)
     folder, now, say = Path(chosen.state), world.now, world.say
-    return Surroundings(nothing, chosen, world.tables, connection, folder, "speed", now, say, nothing, lambda: False, nothing)
+    return Surroundings(nothing, chosen, tables, connection, folder, "speed", now, say, nothing, lambda: False, nothing)
 
 
 def commits(world: World) -> Sequence[Commit]:

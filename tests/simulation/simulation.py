@@ -12,7 +12,7 @@ from tandem.batch.recompute.plan import BadRequest, RecomputeRequest
 from tandem.batch.release.apply import CannotApply
 from tandem.infra.kafka import NoTopic
 from tandem.infra.settings import KeepSettings
-from tandem.ledger.cuts import OutOfReach
+from tandem.ledger.cut_decision import OutOfReach
 from tandem.ledger.delta.errors import Conflict, Unwritable, Vanished
 from tandem.ledger.log.fetch_checks import LogChanged, Unclosed
 from tandem.ledger.log.gaps import GapNotAccepted, UnknownGap
@@ -26,11 +26,12 @@ from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.read.snapshot_follower import UNPUBLISHED
 from tandem.speed.source.start_position import OffsetsLost
 from tandem.views.errors import DefinitionError, TandemError
+from tests.killed import Killed
 from tests.simulation import log_changes, programs
 from tests.simulation.draws import PAST, Site, fraction, roll
 from tests.simulation.numbers import BEGIN, FIELDS, LEAST, MINUTES, NAMES, SOURCE, Choice, Event
 from tests.simulation.pairs import Pair, step_name
-from tests.simulation.processes import Killed, Process
+from tests.simulation.processes import Process
 from tests.simulation.programs import Reader
 from tests.simulation.store import Fate, Io
 from tests.simulation.world import LOG_CALLS, ROOT, Addresses, Present, World
@@ -393,6 +394,7 @@ class Simulation(Io):
     def _speed(self) -> None:
         own = roll(self.seed, self._step_now, 1)
         batches, every = own.randint(1, 8), own.choice((1, 2, 3))
+        alone = self.leased and roll(self.seed, self._step_now, 3).random() < 0.5
 
         def which(states: Sequence[Publication]) -> Publication:
             """The live release as often as all others."""
@@ -412,7 +414,7 @@ class Simulation(Io):
 
         self._start(
             "speed",
-            lambda: programs.speed(self.world, micro_batches=batches, which=which, ahead=ahead, upkeep_every=every),
+            lambda: programs.speed(self.world, micro_batches=batches, which=which, ahead=ahead, upkeep_every=every, alone=alone),
             NewerEpoch,
         )
 

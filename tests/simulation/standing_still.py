@@ -22,6 +22,8 @@ from tests.simulation.world import Addresses, Present, World
 _MAY = (NotPublishable, NotReady, CannotApply, BadRequest, NewerEpoch)
 _KILLED = 1 << 19
 """The place of the run that is killed before."""
+_MOST = 2000
+"""More I/O calls than any command has."""
 _NEW = 6
 """Events that the log gets before each look of a speed layer."""
 
@@ -87,7 +89,7 @@ class Still(Simulation):
             end, part = self.world.log.end, next(third)
             return Position.of({p: start.get(p, 0) + max(0, at - start.get(p, 0)) * part // 3 for p, at in end.items()})
 
-        programs.speed(self.world, micro_batches=3, which=which, ahead=ahead, upkeep_every=1)
+        programs.speed(self.world, micro_batches=3, which=which, ahead=ahead, upkeep_every=1, alone=self.leased)
 
     def read(self) -> None:
         Reader(self.world).look()
@@ -183,6 +185,26 @@ def stand(name: str, before: int, meanwhile: str, *, leased: bool = False) -> st
     except AssertionError as error:
         raise Wrong(before, f"{error}, while {name} stood still before `{one.asked}` and {meanwhile}", world.trace) from error
     return one.asked
+
+
+def stand_at_each(name: str, meanwhile: str, *, first: int = 0, one_in: int = 1, leased: bool = False) -> list[str]:
+    """Let a command stand still before one of `one_in` I/O calls, one schedule for each; returns these calls. Raises Wrong."""
+    asked = []
+    for before in range(first, _MOST, one_in):
+        call = stand(name, before, meanwhile, leased=leased)
+        if call is None:
+            return asked
+        asked.append(call)
+    raise AssertionError(f"{name} does not come to an end")
+
+
+def first_of_day(meanwhile: str, one_in: int, day: int, *, leased: bool = False) -> int:
+    """The first of the calls that are taken on this day, each day another one.
+
+    What happens meanwhile shifts it: a command with fewer than `one_in` calls, too, stands still on each day.
+    """
+    happens = [*(OF_TWO_MACHINES if leased else MEANWHILE)]
+    return (day + happens.index(meanwhile) * one_in // len(happens)) % one_in
 
 
 def _leave_files(one: Still) -> None:

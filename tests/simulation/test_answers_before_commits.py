@@ -8,7 +8,7 @@ from tests.samples import LONGER
 from tests.simulation.hot_tails import HotSimulation, hot_surroundings
 from tests.simulation.simulation import STEPS, Wrong
 
-SCHEDULES = 5000 if LONGER else 100
+SCHEDULES = 5000 if LONGER else 25
 _STEPS = 3 * STEPS
 
 

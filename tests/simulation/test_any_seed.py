@@ -7,29 +7,24 @@ that is wrong in the same way. `python -m tests.simulation` runs schedules for a
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
 
 from tandem.infra.folders import ROOT
-from tests.samples import LONGER
+from tests.samples import cases
 from tests.simulation.running import repeated_by
 from tests.simulation.shrinking import shrink
 from tests.simulation.simulation import Simulation, Wrong
-from tests.simulation.world import surroundings
 from tests.stack import PYTHONPATH
 
+pytestmark = pytest.mark.usefixtures("surrounded")
+
 _IN_A_ROW = 1000
-SCHEDULES = 20_000 if LONGER else 600
-_OF_THE_DAY = 100
+SCHEDULES = cases(100, bug=600, longer=20_000)
+_OF_THE_DAY = 50
 _TOLD = 5
-
-
-@pytest.fixture(autouse=True)
-def _surrounded() -> Iterator[None]:
-    with surroundings():
-        yield
 
 
 def run(seed: int) -> Simulation:
@@ -76,7 +71,7 @@ from tests.simulation.simulation import Simulation
 from tests.simulation.world import surroundings
 
 with surroundings():
-    for seed in range(10):
+    for seed in range(4):
         simulation = Simulation(seed)
         simulation.run()
         print(seed, *simulation.world.trace, sep="\\n")

@@ -21,14 +21,15 @@ from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.releases import Releases
 from tandem.speed.source.start_position import OffsetsLost
-from tests.samples import LONGER
+from tests.killed import Killed
+from tests.samples import cases
 from tests.simulation import programs
 from tests.simulation.losses import Losses
 from tests.simulation.moving import without_files
 from tests.simulation.numbers import SOURCE
 from tests.simulation.world import LOG_CALLS, Fetched, Run, found_in, stored, surroundings
 
-SCHEDULES = 5000 if LONGER else 250
+SCHEDULES = cases(60, bug=250, longer=5000)
 STEPS = 30
 
 
@@ -135,10 +136,6 @@ def test_records_that_a_run_removes_from_the_archive_are_in_no_other_table() -> 
     one.settle()
 
 
-class _Killed(BaseException):
-    """The process is gone."""
-
-
 @pytest.mark.parametrize("decoder", ["live", "beside"])
 @pytest.mark.parametrize("at", ["record", "check"])
 def test_an_archive_run_killed_between_its_commit_and_its_gaps_loses_no_name(at: str, decoder: str) -> None:
@@ -149,11 +146,11 @@ def test_an_archive_run_killed_between_its_commit_and_its_gaps_loses_no_name(at:
     one.retain(0, 7)
 
     def killed(*_: object, **__: object) -> None:
-        raise _Killed
+        raise Killed
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Gaps if at == "record" else ArchiveLedger, at, killed)
-        with pytest.raises(_Killed):
+        with pytest.raises(Killed):
             one.archive(new_topic=False)
     one.judge()
     ledger = ArchiveLedger(one.world.tables, SOURCE)

@@ -4,22 +4,22 @@ Schedules of apply, promote, rollback, retire, recompute and maintain, over defi
 are renamed, so that releases share tables under several names.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from tandem.infra.settings import KeepSettings
-from tests.samples import LONGER
+from tests.samples import cases
 from tests.simulation import programs
 from tests.simulation.named import Named
 from tests.simulation.numbers import FIELDS, LEAST, NAMES, Choice
 from tests.simulation.processes import Process
 from tests.simulation.simulation import STEPS, Simulation, Wrong
-from tests.simulation.world import surroundings
 
-SCHEDULES = 1000 if LONGER else 40
+pytestmark = pytest.mark.usefixtures("surrounded")
+
+SCHEDULES = cases(8, bug=40, longer=1000)
 _STEPS = 8 * STEPS
 
 
@@ -52,12 +52,6 @@ class Evolving(Simulation):
         self.world.time += timedelta(days=30)
         self._at_the_end(lambda: programs.maintain(self.world))
         self.named.judge_left()
-
-
-@pytest.fixture(autouse=True)
-def _surrounded() -> Iterator[None]:
-    with surroundings():
-        yield
 
 
 def test_files_that_may_still_be_read_exist() -> None:

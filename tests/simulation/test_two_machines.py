@@ -4,22 +4,21 @@ A waiting process takes a lease from a holder that lives, or stands still for ho
 tables, deletes what it has listed, commits what it has written. What it had to do, others have done meanwhile.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from tests.samples import LONGER
+from tests.samples import LONGER, cases
 from tests.simulation.named import Named
 from tests.simulation.processes import Process
 from tests.simulation.simulation import STEPS, Simulation, Wrong
-from tests.simulation.standing_still import OF_TWO_MACHINES, stand
-from tests.simulation.world import surroundings
+from tests.simulation.standing_still import OF_TWO_MACHINES, first_of_day, stand_at_each
 
-SCHEDULES = 4000 if LONGER else 100
+pytestmark = pytest.mark.usefixtures("surrounded")
+
+SCHEDULES = cases(40, bug=100, longer=4000)
 _STEPS = 3 * STEPS
-_MOST = 2000
 _ONE_IN = 1 if LONGER else 80
 """The test pauses a process before one of this many I/O calls, each day before another one."""
 
@@ -42,12 +41,6 @@ class TwoMachines(Simulation):
             self.named.judge()
 
 
-@pytest.fixture(autouse=True)
-def _surrounded() -> Iterator[None]:
-    with surroundings():
-        yield
-
-
 def test_lost_leases_paused_holders_and_late_writers_change_no_answer() -> None:
     stopped = 0
     for seed in range(SCHEDULES):
@@ -60,30 +53,26 @@ def test_lost_leases_paused_holders_and_late_writers_change_no_answer() -> None:
     assert stopped > SCHEDULES // 5, "runs that lost their lease and tried to go on"
 
 
-def _asked(name: str, meanwhile: str, *, first: int = 0, one_in: int = 1) -> list[str]:
-    """Let a run stand still before its I/O calls, one schedule for each; what they were. Raises Wrong."""
-    asked = []
-    for before in range(first, _MOST, one_in):
-        call = stand(name, before, meanwhile, leased=True)
-        if call is None:
-            return asked
-        asked.append(call)
-    raise AssertionError(f"{name} does not come to an end")
-
-
 @pytest.mark.parametrize("meanwhile", OF_TWO_MACHINES)
 @pytest.mark.parametrize("name", ["archive", "archive new", "recompute", "recompute full", "apply", "maintain"])
 def test_any_run_of_another_machine_between_two_steps_is_harmless(name: str, meanwhile: str) -> None:
-    _asked(name, meanwhile, first=datetime.now(UTC).date().toordinal() % _ONE_IN, one_in=_ONE_IN)
+    first = first_of_day(meanwhile, _ONE_IN, datetime.now(UTC).date().toordinal(), leased=True)
+    stand_at_each(name, meanwhile, first=first, one_in=_ONE_IN, leased=True)
 
 
 def test_no_commit_names_a_file_that_maintain_deletes() -> None:
     """A run was paused for hours after it wrote files, and maintain lists them, whose lease the run has taken."""
-    asked = _asked("maintain", "another machine writes files, and hours go by before it commits", one_in=2)
-    assert any(call.startswith("vacuum") for call in asked)
+    one_in = cases(6, bug=2, longer=2)
+    first = datetime.now(UTC).date().toordinal() % (one_in - 1)  # every other call from the first on, or a sample of the day
+    meanwhile = "another machine writes files, and hours go by before it commits"
+    asked = stand_at_each("maintain", meanwhile, first=first, one_in=one_in, leased=True)
+    assert one_in > 2 or any(call.startswith("vacuum") for call in asked)
 
 
 def test_files_that_maintain_has_listed_are_never_committed() -> None:
     """Maintain pauses between its list of a paused run's files and their deletion, and the run goes on meanwhile."""
-    asked = _asked("archive", "hours later another machine maintains, and pauses before it deletes", one_in=1)
-    assert any("commit to" in call and "archive" in call for call in asked), "the files join a table"
+    one_in = cases(3, bug=1, longer=1)
+    first = datetime.now(UTC).date().toordinal() % one_in
+    meanwhile = "hours later another machine maintains, and pauses before it deletes"
+    asked = stand_at_each("archive", meanwhile, first=first, one_in=one_in, leased=True)
+    assert one_in > 1 or any("commit to" in call and "archive" in call for call in asked), "the files join a table"

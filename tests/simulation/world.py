@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tandem.batch.archive.archive
 import tandem.batch.archive.copy
 import tandem.batch.archive.decode_runs
 import tandem.batch.archive.decode_to_files
+import tandem.batch.archive.write_archive
 import tandem.batch.maintain.maintain
 import tandem.batch.recompute.build
 import tandem.batch.recompute.recompute
@@ -33,7 +33,7 @@ import tandem.batch.runtime.table_locks
 import tandem.infra.kafka.source_topics
 import tandem.ledger.delta.delta_tables
 import tandem.ledger.delta.journal
-import tandem.ledger.delta.one_writer.leases
+import tandem.ledger.delta.one_writer.write_leases
 import tandem.ledger.files.file_ranges
 import tandem.ledger.publish.adoption
 import tandem.ledger.publish.batch_parts
@@ -58,10 +58,10 @@ from tandem.infra.kafka import Address, NoTopic, Topic
 from tandem.infra.settings import BatchSettings, KeepSettings, LineageSettings, RegistrySettings, SpeedSettings, StorageSettings
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.delta.delete_table_files import Freed
 from tandem.ledger.delta.location import Location
-from tandem.ledger.delta.one_writer import leases
-from tandem.ledger.delta.one_writer.leases import Lease, Owner
-from tandem.ledger.delta.vacuum import Freed
+from tandem.ledger.delta.one_writer import write_leases
+from tandem.ledger.delta.one_writer.write_leases import Lease, Owner
 from tandem.ledger.files.file_ranges import RECORDS, FileRange
 from tandem.ledger.log.archived_range import archived_range
 from tandem.ledger.log.counts import Counts
@@ -197,7 +197,7 @@ class World:
             self.locks[lock] = process
         if not tables.local:
             owner, clock = Owner(process.name if process else "a test", "", 0, numbers.BEGIN, lock), _Stopped(self)
-            lease = leases.take(tables, name, owner, patience=math.inf, say=self.say, clock=clock, sleep=clock.sleep)
+            lease = write_leases.take(tables, name, owner, patience=math.inf, say=self.say, clock=clock, sleep=clock.sleep)
         if process is not None:
             process.seen |= {address: len(stored.versions) - 1 for address, stored in self.store.tables.items()}
             process.tokens |= {} if lease is None else {name: lease.token}
@@ -224,7 +224,7 @@ class _Stopped:
 
     def sleep(self, _: float) -> None:
         self.world.schedule.change_over(before="wait for a lease")
-        self.time += leases.DURATION_S if self.world.store.io.overtakes() else 0
+        self.time += write_leases.DURATION_S if self.world.store.io.overtakes() else 0
 
 
 @dataclass(frozen=True)
@@ -312,7 +312,7 @@ def surroundings() -> Iterator[None]:
     """Replace what lies below the waist and beside the decisions, in favour of the world that is entered then."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (
-            *(tandem.ledger.delta.delta_tables, tandem.ledger.delta.journal, tandem.ledger.delta.one_writer.leases),
+            *(tandem.ledger.delta.delta_tables, tandem.ledger.delta.journal, tandem.ledger.delta.one_writer.write_leases),
             *(tandem.ledger.realtime.commit_files, tandem.ledger.publish.batch_parts),
         ):
             patch.setattr(module, "pa", ARROW)
@@ -337,7 +337,11 @@ def surroundings() -> Iterator[None]:
             "_span_values",
             _remembered(tandem.ledger.realtime.commit_files._span_values, *span_columns),
         )
-        for module in (tandem.ledger.delta.delta_tables, tandem.ledger.delta.journal, tandem.ledger.delta.one_writer.leases):
+        for module in (
+            tandem.ledger.delta.delta_tables,
+            tandem.ledger.delta.journal,
+            tandem.ledger.delta.one_writer.write_leases,
+        ):
             patch.setattr(module, "uuid4", lambda: _Name(f"{world().number():032x}"))
         patch.setattr(tandem.batch.recompute.build, "secrets", SimpleNamespace(randbits=lambda _: world().number()))
         patch.setitem(tandem.ledger.realtime_writer.Writer.compact.__kwdefaults__, "fanout", 2)
@@ -349,13 +353,15 @@ def surroundings() -> Iterator[None]:
         patch.setattr(tandem.ledger.publish.adoption, "decoder_fingerprint", numbers.known_fingerprint)
 
         patch.setattr(tandem.infra.kafka.source_topics, "kafka", BROKER)
-        patch.setattr(tandem.batch.archive.archive, "kafka", BROKER)
-        patch.setattr(tandem.batch.archive.archive, "broker", SimpleNamespace(address=lambda _: Address("simulated", {}, 1)))
+        patch.setattr(tandem.batch.archive.write_archive, "kafka", BROKER)
+        patch.setattr(
+            tandem.batch.archive.write_archive, "broker", SimpleNamespace(address=lambda _: Address("simulated", {}, 1))
+        )
         patch.setattr(tandem.batch.archive.copy, "copy", _copy)
         patch.setattr(tandem.batch.archive.copy, "_absent", _absent)
         patch.setattr(tandem.speed.source.start_position, "kafka", BROKER)
         # The log of a schedule deletes records and is created again; it is never cut back.
-        for module in (tandem.batch.archive.archive, tandem.speed.source.start_position):
+        for module in (tandem.batch.archive.write_archive, tandem.speed.source.start_position):
             patch.setattr(module, "refuse_cut_log", lambda *_: None)
         patch.setattr(tandem.speed.source.follow, "kafka_options", lambda _: {})
         patch.setattr(tandem.speed.source.follow, "record_frames", SimpleNamespace(of_archive=_copied))
@@ -365,7 +371,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(tandem.speed.source.query.Query, "start", _started)
         patch.setattr(tandem.speed.source.follow, "tend", _as("upkeep", tend))
         patch.setattr(tandem.batch.archive.decode_to_files, "decode", _decode)
-        patch.setattr(tandem.batch.archive.archive, "file_ranges", _spans)
+        patch.setattr(tandem.batch.archive.write_archive, "file_ranges", _spans)
         patch.setattr(tandem.ledger.files.file_ranges, "file_ranges", _spans)
         patch.setattr(tandem.batch.archive.decode_runs, "cut", lambda _, covered, rows: covered)
         patch.setattr(tandem.batch.recompute.wait_for_cut, "_STILL_S", 0.2)
@@ -380,7 +386,7 @@ def surroundings() -> Iterator[None]:
         patch.setattr(tandem.batch.release.apply, "_STILL_S", 1.0)
         patch.setattr(tandem.batch.runtime.scratch, "clear", lambda _: Freed())
         patch.setattr(tandem.batch.runtime.scratch, "drop", _drop)
-        patch.setattr(tandem.batch.runtime.table_locks, "locks", SimpleNamespace(own=_own))
+        patch.setattr(tandem.batch.runtime.table_locks, "write_locks", SimpleNamespace(own=_own))
         patch.setattr(tandem.batch.runtime.table_locks, "hold", _hold)
         patch.setattr(tandem.batch.runtime.table_locks, "Tables", SimpleNamespace(of=lambda _: world().tables))
         patch.setattr(tandem.batch.maintain.maintain, "compact", SimpleNamespace(compact=lambda *_, **__: (0, 0)))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.release import apply
 from tandem.batch.release.release_plan import Terms
@@ -98,7 +98,7 @@ def test_a_release_answers_before_its_promotion_as_after_it(
     with running(spark, selling.settings, topic):
         for _ in range(dice.randrange(3)):
             wait_until_folded(selling.settings, broker, topic)
-            archive.run(selling.run("archive"), selling.project)
+            write_archive.run(selling.run("archive"), selling.project)
             recompute.run(selling.run("recompute"), selling.project)
             selling.sell()
         changed = DEFINITIONS

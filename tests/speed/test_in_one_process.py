@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
-from tandem.batch.archive import archive as archiving
+from tandem.batch.archive import write_archive as archiving
 from tandem.batch.recompute import recompute as recomputing
 from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.infra import kafka
 from tandem.infra.settings import Settings, SpeedSettings
-from tandem.ledger import cuts
+from tandem.ledger import cut_decision
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.fetch_checks import LogChanged
 from tandem.ledger.log.positions import LOG_START, Position
@@ -122,7 +122,7 @@ class Layer:
 
     def bridge(self) -> Position:
         """As a recompute that no speed layer had caught up with; where it ends."""
-        cuts.bridge(self.tables, 1, "sales", to=self.end, by="test", at=self.now())
+        cut_decision.bridge(self.tables, 1, "sales", to=self.end, by="test", at=self.now())
         return self.end
 
 

@@ -34,7 +34,7 @@ def test_an_idle_layer_and_a_busy_one_beat_and_poll(broker: kafka.BrokerConnecti
         with running(spark, settings, topic):
             wait_for(lambda: looked() > 0)
             beat, look = now().at, looked()
-            wait_for(lambda: now().at > beat and looked() > look, seconds=30)
+            wait_for(lambda: now().at > beat and looked() > look, seconds=300)
             produce(broker, topic, some(range(20)))
             look = looked()
             wait_until_folded(settings, broker, topic)

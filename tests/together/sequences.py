@@ -76,18 +76,26 @@ def pairs_of(
     *,
     first: bool = False,
     limit: int = 10_000,
+    values: Mapping[str, Callable[[Happened], Any]] | None = None,
 ) -> dict[str, Any] | None:
-    """The pairs of events in order, by nested loops over their places; None if more than `limit` are left or right ones."""
+    """The pairs of events in order, by nested loops over their places; None if more than `limit` are left or right ones.
+
+    `values` are what `left_total` and `right_total` add up of the left and of the right event of each pair.
+    """
     left, right = sides
     either = [event for event in events if by(event) is not None and (left(event) or right(event))]
     if len(either) > limit:
         return None
     waits: list[list[Decimal]] = []
+    totals = dict.fromkeys(values or {}, Decimal(0))
     for place, one in enumerate(either):
         later = [other for other in either[place + 1 :] if by(other) == by(one) and right(other)]
         spans = [Decimal((other["at"] - one["at"]) // timedelta(microseconds=1)).scaleb(-6) for other in later]
         near = [span for span in spans if span <= Decimal(within // timedelta(microseconds=1)).scaleb(-6)] if left(one) else []
         waits.append(near[:1] if first else near)
+        for name, value in (values or {}).items():
+            for other in later[: len(waits[-1])]:
+                totals[name] += Decimal(value(one if name == "left_total" else other) or 0)
     every = [span for near in waits for span in near]
     return {
         "count": len(every),
@@ -95,6 +103,7 @@ def pairs_of(
         "wait": sum(every, Decimal(0)).quantize(Decimal("1e-6")),
         "shortest": min(every, default=None),
         "longest": max(every, default=None),
+        **totals,
     }
 
 

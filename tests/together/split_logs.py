@@ -1,6 +1,7 @@
 """Logs of many random cases, each with its own cut and two micro-batches, and the partials of a view of each part."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -10,7 +11,7 @@ from tandem.views.source.offset_ranges import Ranges
 from tandem.views.view import View, group_columns
 from tests.samples import GENERATIONS, table
 from tests.together import model
-from tests.together.model import Chain, Model, Place
+from tests.together.model import Chain, Model, Place, ViewModel
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -66,7 +67,27 @@ def check_at_any_cut(view: View, folds: Sequence[Partial], of: Model, chain: Cha
     `folds` are the view's partials of each part of the chain, or those of a rollup's root.
     """
     rolled = [Partial(roll(view, fold.states), fold.ranges, fold.rejected) for fold in folds]
-    incremental, at_once = merge(view, [merge(view, rolled[:2]), rolled[2]]), merge(view, [rolled[2], rolled[0], rolled[1]])
+    incremental, regrouped = merge(view, [merge(view, rolled[:2]), rolled[2]]), merge(view, [rolled[2], rolled[0], rolled[1]])
     assert answers(view, incremental) == rows_of_model(of, chain), drawn
     assert answers(view, rolled[0]) == rows_of_model(of, chain, "batch"), drawn
-    assert states_of(view, incremental) == states_of(view, at_once), drawn
+    assert states_of(view, incremental) == states_of(view, regrouped), drawn
+
+
+def check_one_fold(view: View, folds: Sequence[Partial], chain: Chain, drawn: str) -> None:
+    """One fold of all events has the states of the merged partials of each part of the chain."""
+    every = table([dict(row) for batch in chain.counted() for row in batch], source=view.source)
+    whole = partial(view, every, Ranges.of({("topic", 0): (0, 1)}))
+    assert states_of(view, whole) == states_of(view, merge(view, folds)), drawn
+
+
+def check_hard(
+    of: ViewModel, chain: Chain, cases: int, cases_of: Callable[[Sequence[Rows]], Iterator[str]], wanted: set[str]
+) -> None:
+    """Every hard case occurs in more than one of a hundred cases; `cases_of` names those of the rows of one window."""
+    hard = Counter[str]()
+    groups = [of.groups(batch) for batch in chain.counted()]
+    for group in model.unite(groups):
+        hard.update(set(cases_of([each.get(group, []) for each in groups])))
+    print(f"{cases} cases: {dict(hard)}")  # noqa: T201 - how many hard cases were drawn
+    assert set(hard) == wanted
+    assert min(hard.values()) > cases // 100, hard

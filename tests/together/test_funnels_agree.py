@@ -3,7 +3,6 @@
 The cases of a run share one log, as those of rollups do: each has partitions, a cut and micro-batches of its own.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -15,13 +14,12 @@ import pytest
 from hypothesis import settings
 
 from tandem import Event, Source, View, all_time, funnel, rollup, tumbling
-from tandem.views.kernel.kernel import Partial, merge, partial
-from tandem.views.source.offset_ranges import Ranges
-from tests.samples import GENERATIONS, LONGER, table
+from tandem.views.kernel.kernel import Partial
+from tests.samples import GENERATIONS, LONGER
 from tests.together import model
 from tests.together.model import Chain, Model, RollupModel, ViewModel
 from tests.together.sequences import funnel_of, furthest
-from tests.together.split_logs import check_at_any_cut, split_chain, split_partials, states_of
+from tests.together.split_logs import check_at_any_cut, check_hard, check_one_fold, split_chain, split_partials
 
 CASES = 10_000 if LONGER else 1_000
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -155,20 +153,10 @@ def test_a_funnel_at_any_cut_is_every_choice_tried(name: str) -> None:
     check_at_any_cut({"hourly": HOURLY, "ever": EVER}[name], partials(seed), MODELS[name], chain_of(seed), f"{seed=}")
 
 
-def test_states_of_one_fold_and_of_merged_folds_are_equal() -> None:
+def test_one_fold_of_funnels_has_the_states_of_merged_folds() -> None:
     seed = 7 if settings().derandomize else Random().getrandbits(32)
-    chain = chain_of(seed)
-    every = table([dict(act) for batch in chain.counted() for act in batch], source=ACTS)
-    whole = partial(HOURLY, every, Ranges.of({("topic", 0): (0, 1)}))
-    assert states_of(HOURLY, whole) == states_of(HOURLY, merge(HOURLY, partials(seed))), f"{seed=}"
+    check_one_fold(HOURLY, partials(seed), chain_of(seed), f"{seed=}")
 
 
 def test_the_cases_are_hard() -> None:
-    chain = chain_of(7)
-    hard = Counter[str]()
-    groups = [OF_HOURS.groups(batch) for batch in chain.counted()]
-    for group in model.unite(groups):
-        hard.update(set(hard_cases([each.get(group, []) for each in groups])))
-    print(f"{CASES} cases: {dict(hard)}")  # noqa: T201 - how many hard cases were drawn
-    assert set(hard) == HARD
-    assert min(hard.values()) > CASES // 100, hard
+    check_hard(OF_HOURS, chain_of(7), CASES, hard_cases, HARD)

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tandem import Event, Source, View, count, rollup, total, tumbling
+from tandem import Event, Source, View, count, maximum, rollup, total, tumbling
 from tandem.cli.__main__ import main
 from tandem.serving.connection import Connection
 from tandem.serving.memory.store import Store
-from tandem.views.dated import Earlier, chain
+from tandem.views.composite.dated import Earlier, chain
 from tandem.views.errors import DefinitionError
-from tandem.views.file_table import FileTable
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.kernel.kernel import Partial, merge, present, roll
+from tandem.views.lookup.file_table import FileTable
 from tandem.views.project import project
 from tandem.views.project.column_lineage import lineage
 from tandem.views.read_columns import columns
@@ -266,6 +266,70 @@ def test_a_table_is_in_the_project_that_looks_up_in_it(folder: Path) -> None:
     (folder / "definitions.py").write_text(f"{table}VIEWS = (sections,)\n")
     with pytest.raises(DefinitionError, match="lookup 'p': its table is not in VIEWS; assign it to a variable; tables: none"):
         project.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("type_", "key", "codes"),
+    [
+        ("BIGINT", "cents", ["50", "+149", "-7"]),
+        ("HUGEINT", "CAST(cents AS HUGEINT) * 10000000000000000000", ["500000000000000000000", "0"]),
+        ("decimal(9, 2)", "CAST(cents * 0.01 AS DECIMAL(9, 2))", ["0.5", "1.49"]),
+        ("DOUBLE", "cents / 4", ["12.5", "3725e-2"]),
+        ("BOOLEAN", "cents > 60", ["true", "false"]),
+        ("DATE", 'CAST("at" AS DATE) + CAST(cents AS INTEGER)', ["1970-02-20", "1970-05-30"]),
+        ("TIMESTAMPTZ", '"at" + to_seconds(cents)', ["1970-01-01T00:00:50Z", "1970-01-01 01:02:29+01"]),
+        ("BLOB", "encode(region)", ["NO", "IT"]),
+    ],
+)
+def test_typed_keys_find_what_python_finds(type_: str, key: str, codes: list[str]) -> None:
+    """The columns of a row are of their types, too; the oracle's rows are those of Python's values."""
+    content = "code,rate,since\n" + "".join(f"{code},{n}.50,2026-03-0{n + 1}\n" for n, code in enumerate(codes))
+    file = FileTable("typed.csv", "code", content.encode(), (("code", type_), ("rate", "DECIMAL(9, 2)"), ("since", "DATE")))
+    view = View(
+        SALES,
+        lookup={"r": file.now(code=key)},
+        measures={"n": count(), "found": count(filter="r IS NOT NULL"), "tax": total("r.rate"), "last": maximum("r.since")},
+        name="typed",
+    )
+    events = ((50, "NO"), (149, "IT"), (-7, "XX"), (0, "no"), (61, None))
+    sales = [Sale(id=cents, trial=1, at=EPOCH, region=region, cents=cents) for cents, region in events]
+    (row,) = checked_answer(view, sales)
+    assert row["n"] == len(sales)
+    assert row["found"] >= len(codes)
+
+
+@pytest.mark.parametrize(
+    ("types", "content", "sentence"),
+    [
+        ({"page": "BIGINT"}, "page,n\n1,a\nx,b\n", "pages.csv:3: page 'x' is not of type BIGINT"),
+        ({"page": "BIGINT"}, "page,n\n1.5,a\n", "pages.csv:2: page '1.5' is not of type BIGINT"),
+        ({"page": "BIGINT"}, "page,n\n1,a\n2,b\n01,c\n", "pages.csv:4: '01' is the key of line 2, too"),
+        ({"n": "DECIMAL(4, 2)"}, "page,n\n/a,1.234\n", "pages.csv:2: n '1.234' is not of type DECIMAL(4,2)"),
+        ({"n": "DATE"}, "page,n\n/a,2026-02-30\n", "pages.csv:2: n '2026-02-30' is not of type DATE"),
+        ({"n": "DATE"}, "page,n\n/a,2026-02-03 10:00\n", "pages.csv:2: n '2026-02-03 10:00' is not of type DATE"),
+        ({"n": "DOUBLE"}, "page,n\n/a,nan\n", "pages.csv:2: n 'nan' is not of type DOUBLE"),
+        ({"m": "DATE"}, "page,n\n/a,1\n", "pages.csv:1: types has 'm', which is not a column; columns: page, n"),
+        ({"n": "TIMESTAMP"}, "page,n\n/a,1\n", "pages.csv: types, 'n': 'TIMESTAMP' is not the type of a column: "),
+        ({"n": "int) + (1"}, "page,n\n/a,1\n", "'int) + (1' is not the type of a column: example: 'DECIMAL(9, 2)'"),
+        ({"n": 1}, "page,n\n/a,1\n", "types={'n': 1} is not a dict of SQL types, such as {'code': 'BIGINT'}"),
+    ],
+)  # fmt: skip
+def test_a_value_that_is_not_of_its_columns_type_is_refused_in_a_sentence(
+    folder: Path, types: dict[str, object], content: str, sentence: str
+) -> None:
+    (folder / "definitions.py").write_text(LOOKING.replace('key="page")', f'key="page", types={types!r})'))
+    (folder / "pages.csv").write_text(content)
+    with pytest.raises(DefinitionError) as error:
+        project.load(folder)
+    assert sentence in str(error.value)
+
+
+def test_a_type_is_part_of_the_fingerprint() -> None:
+    typed = FileTable("regions.csv", "code", REGIONS.content.replace(b"x", b"1"), (("rate", "BIGINT"),))
+    other = replace(typed, types=(("rate", "DECIMAL(9, 2)"),))
+    plain = replace(AREAS, where=None, measures={"n": count()}, keys={"area": "r.area"})
+    marks = {fingerprint(replace(plain, lookup={"r": each.now(code="region")})) for each in (typed, other)}
+    assert len(marks) == 2
 
 
 def test_mapping_of_rows_is_what_the_file_says() -> None:

@@ -3,7 +3,6 @@
 The cases of a run share one log, as those of rollups do: each has partitions, a cut and micro-batches of its own.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -15,13 +14,12 @@ import pytest
 from hypothesis import settings
 
 from tandem import Event, Source, View, all_time, matches, rollup, tumbling
-from tandem.views.kernel.kernel import Partial, merge, partial
-from tandem.views.source.offset_ranges import Ranges
-from tests.samples import GENERATIONS, LONGER, table
+from tandem.views.kernel.kernel import Partial
+from tests.samples import GENERATIONS, LONGER
 from tests.together import model
 from tests.together.model import Chain, Model, RollupModel, ViewModel
 from tests.together.sequences import Path, chain, many, matches_by_trying, matches_of, symbol
-from tests.together.split_logs import check_at_any_cut, split_chain, split_partials, states_of
+from tests.together.split_logs import check_at_any_cut, check_hard, check_one_fold, split_chain, split_partials
 
 CASES = 10_000 if LONGER else 1_000
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -201,20 +199,10 @@ def test_matches_at_any_cut_are_those_of_regular_expressions(name: str) -> None:
     check_at_any_cut({"hourly": HOURLY, "ever": EVER}[name], partials(seed), MODELS[name], chain_of(seed), f"{seed=}")
 
 
-def test_states_of_rows_in_one_fold_and_in_merged_folds_are_equal() -> None:
+def test_one_fold_of_matches_has_the_states_of_merged_folds() -> None:
     seed = 7 if settings().derandomize else Random().getrandbits(32)
-    chain = chain_of(seed)
-    every = table([dict(act) for batch in chain.counted() for act in batch], source=PAYMENTS)
-    whole = partial(HOURLY, every, Ranges.of({("topic", 0): (0, 1)}))
-    assert states_of(HOURLY, whole) == states_of(HOURLY, merge(HOURLY, partials(seed))), f"{seed=}"
+    check_one_fold(HOURLY, partials(seed), chain_of(seed), f"{seed=}")
 
 
 def test_the_cases_of_matches_are_hard() -> None:
-    chain = chain_of(7)
-    hard = Counter[str]()
-    groups = [OF_HOURS.groups(batch) for batch in chain.counted()]
-    for group in model.unite(groups):
-        hard.update(set(hard_cases([each.get(group, []) for each in groups])))
-    print(f"{CASES} cases: {dict(hard)}")  # noqa: T201 - how many hard cases were drawn
-    assert set(hard) == HARD
-    assert min(hard.values()) > CASES // 100, hard
+    check_hard(OF_HOURS, chain_of(7), CASES, hard_cases, HARD)

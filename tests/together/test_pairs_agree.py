@@ -3,8 +3,8 @@
 The logs are those of funnels.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from functools import cache, partial
 from random import Random
 from typing import Any
@@ -17,10 +17,11 @@ from tandem.views.kernel.kernel import Partial
 from tests.together import model
 from tests.together.model import Model, RollupModel, ViewModel
 from tests.together.sequences import Condition, pairs_of
-from tests.together.split_logs import check_at_any_cut, split_partials
+from tests.together.split_logs import check_at_any_cut, check_hard, split_partials
 from tests.together.test_funnels_agree import ACTS, CASES, HOUR, KINDS, MINUTE, chain_of, in_order
 
 SEEN, CLICK, BUY = KINDS
+PRICE = "CASE WHEN paid THEN CAST(id AS DECIMAL(9, 2)) - 0.25 END"
 HOURLY = View(
     source=ACTS,
     keys={"trial": "trial"},
@@ -30,6 +31,9 @@ HOURLY = View(
         "first": pairs("kind = 'seen'", "kind <> 'seen'", within=8 * MINUTE, first=True),
         "both": pairs("kind <> 'buy'", "kind <> 'click'", within=HOUR, filter="paid"),
         "few": pairs("kind = 'buy'", "kind = 'click'", within=HOUR, limit=4),
+        "valued": pairs(
+            "kind <> 'buy'", "kind <> 'seen'", within=8 * MINUTE, by='"user"', left_value=PRICE, right_value="7 - id"
+        ),
     },
     name="hourly",
 )
@@ -49,6 +53,16 @@ MEASURES: Mapping[str, Any] = {
         60,
     ),
     "few": partial(loops, sides=(BUY, CLICK), minutes=60, limit=4),
+    "valued": partial(
+        loops,
+        sides=(lambda act: act["kind"] != "buy", lambda act: act["kind"] != "seen"),
+        minutes=8,
+        by=lambda act: act["user"],
+        values={
+            "left_total": lambda act: act["id"] - Decimal("0.25") if act["paid"] else None,
+            "right_total": lambda act: 7 - act["id"],
+        },
+    ),
 }
 OF_HOURS = ViewModel({"trial": lambda act: act["trial"]}, model.tumbling(HOUR), MEASURES)
 MODELS: Mapping[str, Model] = {"hourly": OF_HOURS, "ever": RollupModel(OF_HOURS, ("trial",), model.all_time)}
@@ -98,11 +112,4 @@ HARD = {
 
 
 def test_the_cases_of_pairs_are_hard() -> None:
-    chain = chain_of(7)
-    hard = Counter[str]()
-    groups = [OF_HOURS.groups(batch) for batch in chain.counted()]
-    for group in model.unite(groups):
-        hard.update(set(hard_cases([each.get(group, []) for each in groups])))
-    print(f"{CASES} cases: {dict(hard)}")  # noqa: T201 - how many hard cases were drawn
-    assert set(hard) == HARD
-    assert min(hard.values()) > CASES // 100, hard
+    check_hard(OF_HOURS, chain_of(7), CASES, hard_cases, HARD)

@@ -37,8 +37,8 @@ from tandem import (
     total,
     tumbling,
 )
+from tandem.views.composite.rollup import Rollup
 from tandem.views.kernel.kernel import Partial, merge, partial, present, roll
-from tandem.views.rollup import Rollup
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.testing import rejected
 from tandem.views.verify.every_cut import checked_answer

@@ -7,7 +7,7 @@ import pytest
 
 from tandem import rollup
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.project.project import load
 from tests.documented import DOCS, File, steps
 

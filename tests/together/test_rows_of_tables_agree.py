@@ -14,9 +14,9 @@ from hypothesis import settings
 
 from tandem import Table, View, collect_set, count, derived, last, maximum, mean, total
 from tandem.serving.read.selection import ALWAYS, of_root, select
+from tandem.views.composite.rollup import rollup
 from tandem.views.errors import DefinitionError
 from tandem.views.kernel.kernel import Partial, current, merge, present, roll
-from tandem.views.rollup import rollup
 from tandem.views.verify.every_cut import checked_answer
 from tandem.views.view import bind
 from tandem.views.windows import all_time, tumbling

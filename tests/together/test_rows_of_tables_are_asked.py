@@ -46,7 +46,7 @@ VIEWS = (latest, sizes)
 """
 )
 LAYERS: tuple[Layer, ...] = ("merged", "batch", "speed")
-STORIES = 100 if LONGER else 3
+STORIES = 100 if LONGER else 1
 STEPS = 9
 Version = tuple[int, int, str | None, int]
 """Minute, offset, page and size."""

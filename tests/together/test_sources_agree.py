@@ -32,11 +32,11 @@ from tandem import (
     tumbling,
 )
 from tandem.testing import answer, rejected
+from tandem.views.composite.together import parts
 from tandem.views.errors import DefinitionError
-from tandem.views.file_table import FileTable
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.kernel.kernel import Partial, merge, present, roll
-from tandem.views.together import parts
+from tandem.views.lookup.file_table import FileTable
 from tandem.views.view import View as AnyView
 from tandem.views.view import bind, group_columns
 from tests.agreement.oracle import plain

@@ -13,9 +13,11 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from tandem.batch.recompute.plan import RecomputeRequest, steps
+from tandem.batch.release.starting_time import Start, starting
 from tandem.cli.__main__ import main
 from tandem.ledger.log.positions import lower, upper
 from tandem.ledger.publish.publications import Publications
+from tandem.ledger.publish.releases import Releases
 from tandem.serving.changes import ChangesToken, watch
 from tandem.serving.connection import Connection
 from tandem.serving.http.protocol.formats import provenance
@@ -250,6 +252,22 @@ def test_a_recompute_of_the_whole_is_of_its_parts(both: TwoSources) -> None:
     (both.folder / "definitions.py").write_text(TWO_TOPICS.replace('maximum("cost"', 'maximum("cost + 1"'))
     with pytest.raises(DefinitionError, match="'hourly' reads several sources, so it has one definition for all times"):
         from_time(project.load(both.folder), both.project, {"seen": NOON, "clicks": NOON})
+
+
+@pytest.mark.parametrize(("old", "new"), [("clicked / shown", "shown / clicked"), ("hours=1", "hours=1")])
+@pytest.mark.parametrize("start", ["now", NOON])
+def test_what_several_sources_derive_is_of_one_definition_too(both: TwoSources, old: str, new: str, start: Start) -> None:
+    """The parts of a view stay the same where only what it derives from them changes."""
+    live = Publications(both.tables).latest()
+    assert live is not None
+    (both.folder / "definitions.py").write_text(TWO_TOPICS.replace(old, new))
+    wanted, releases = project.load(both.folder), Releases(both.tables)
+    if old == new:
+        assert starting(releases, live, wanted, start).files == wanted.files
+        return
+    with pytest.raises(DefinitionError, match="'hourly' reads several sources, so it has one definition for all times"):
+        starting(releases, live, wanted, start)
+    assert starting(releases, live, wanted, None).files == wanted.files
 
 
 @pytest.mark.spark

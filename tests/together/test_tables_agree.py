@@ -16,8 +16,8 @@ from hypothesis import settings
 
 from tandem import Event, Source, Table
 from tandem.serving.read.selection import ALWAYS, of_root, select
+from tandem.views.composite.table import VERSIONS
 from tandem.views.kernel.kernel import Partial, arrange, merge, present_arranged, roll
-from tandem.views.table import VERSIONS
 from tandem.views.verify.every_cut import checked_answer
 from tests.samples import EPOCH, GENERATIONS, LONGER
 from tests.together.model import Chain, TableModel

@@ -3,19 +3,22 @@
 import json
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from tandem.batch.recompute.plan import BadRequest, RecomputeRequest, steps
 from tandem.cli.__main__ import main
 from tandem.ledger.publish.publications import Publications
+from tandem.serving.client import Client
 from tandem.serving.connection import Connection
 from tandem.serving.memory.store import MEMORY, Store
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
 from tandem.serving.read.selection import BadSelection
+from tandem.serving.spark import dataframe
 from tandem.views.errors import DefinitionError
 from tandem.views.project import project
 from tests.serving.http.served import Served
@@ -81,6 +84,16 @@ def test_every_way_of_asking_has_the_versions_of_a_time(world: World, capsys: py
             assert sizes(asker.get("/views/latest/rows", params=asked).json()["rows"]) == wanted
             row = asker.get("/views/latest/row", params={"key.page": "/a", **asked}).json()["row"]
             assert (row or {}).get("bytes") == wanted.get("/a")
+            pages: list[str | None] = ["/c", "/b", None, "/d", "/a"]
+            rows = [(page, wanted[page]) for page in pages if page in wanted]
+            keys: Any = [{"page": page} for page in pages]
+            looked = Client(cast("Any", asker)).lookup("latest", keys, at=time)
+            assert [(row["page"], row["bytes"]) for row in looked.rows] == rows
+            assert [pages[number] for number in looked.absent] == [page for page in pages if page not in wanted]
+            assert (Client(cast("Any", asker)).row("latest", {"page": "/a"}, at=time) or {}).get("bytes") == wanted.get("/a")
+            for view in views:
+                assert sizes(view.lookup(pages, at=time).rows()) == dict(rows)
+                assert [(view.get(page=page, at=time) or {}).get("bytes") for page in pages] == [*map(wanted.get, pages)]
     for minute in (None, 15):
         option = [] if minute is None else ["--at", at(minute).isoformat()]
         assert main(["query", "latest", *option, "--project", str(world.folder), "--json"]) == 0
@@ -107,6 +120,57 @@ def test_a_time_is_asked_of_tables_alone(world: World) -> None:
         Connection(Store(world.tables, 3)).view("per_page").scan(at=NOON)
     with pytest.raises(BadSelection, match="has no time zone"):
         Connection(Store(world.tables, 3)).view("latest").scan(at=NOON.replace(tzinfo=None))
+    view = Connection(Store(world.tables, 3)).view("per_page")
+    for question in (lambda: view.get(page="/a", at=NOON), lambda: view.lookup(["/a"], at=NOON)):
+        with pytest.raises(BadSelection, match="view 'per_page' is not a table, so it has no versions"):
+            question()
+    with pytest.raises(BadSelection, match="invalid time 'noon'; expected a datetime with a zone"):
+        Connection(Store(world.tables, 3)).view("latest").get(page="/a", at="noon")
+    with Served(world, {}).asker() as asker:
+        answer = asker.post("/views/per_page/lookup", json={"keys": [{"page": "/a"}], "at": NOON.isoformat()})
+        assert answer.status_code == 400
+        assert "view 'per_page' is not a table, so it has no versions" in answer.json()["detail"]
+
+
+def test_a_key_named_at_is_a_key(tmp_path: Path) -> None:
+    changed = TABLED.replace(
+        'per_page = View(source=hits, keys={"page": "page"}', 'per_page = View(source=hits, keys={"at": "page"}'
+    )
+    made = World(tmp_path, definitions=changed)
+    made.append(0, hit("/a", 1), hit("/a", 2))
+    made.trigger()
+    for memory in (MEMORY, 0):
+        row = Connection(Store(made.tables, 3, memory)).view("per_page").get(at="/a")
+        assert row is not None
+        assert row["n"] == 2
+
+
+def test_estimates_over_rows_are_those_of_the_time(tmp_path: Path) -> None:
+    """A view of rows with an estimate is asked at a time by a server that has it in memory, and by one that reads files."""
+    changed = TABLED.replace("(per_page, latest)", "(per_page, latest, distinct)").replace(
+        "\nSOURCES", '\ndistinct = View(latest.rows(), measures={"pages": approx_count_distinct("page")})\nSOURCES'
+    )
+    made = World(tmp_path, definitions=changed)
+    made.append(0, *(hit(page, 1, minute=minute) for minute, page in enumerate("abc")))
+    made.trigger()
+    for memory in (1, 0):
+        with Served(made, {"memory_mb": memory}).asker() as asker:
+            shown = [
+                asker.get(f"/views/distinct/{kind}", params={"at": at(minute).isoformat()}).json()
+                for minute in (0, 1, 9)
+                for kind in ("rows", "row")
+            ]
+            assert [(one.get("row") or one["rows"][0])["pages"] for one in shown] == [1, 1, 2, 2, 3, 3]
+
+
+@pytest.mark.spark
+def test_a_frame_has_the_versions_of_a_time(world: World, spark: SparkSession) -> None:
+    at_now = Connection(Store(world.tables, 3)).snapshot()
+    for minute in (None, 0, 25):
+        rows = dataframe(spark, at_now, "latest", at=None if minute is None else at(minute)).toArrow().to_pylist()
+        assert sizes(rows) == SIZES[minute]
+    with pytest.raises(BadSelection, match="view 'per_page' is not a table, so it has no versions"):
+        dataframe(spark, at_now, "per_page", at=NOON)
 
 
 def test_plan_explain_and_recompute_name_tables(world: World, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,15 +20,15 @@ from hypothesis import settings
 
 from tandem import Event, Source, Table, View, count, rollup, total, tumbling
 from tandem.views import oracle
-from tandem.views.dated import DatedView, Earlier
+from tandem.views.composite.dated import DatedView, Earlier
+from tandem.views.composite.table import looked_up, lookup_kinds
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.instant import microseconds
 from tandem.views.kernel import kernel
 from tandem.views.kernel.kernel import Partial, deduplicate, merge, merge_states, partial, present, roll
-from tandem.views.lookup import Lookup
+from tandem.views.lookup.lookup import Lookup
 from tandem.views.source.offset_ranges import EMPTY
-from tandem.views.table import looked_up, lookup_kinds
 from tandem.views.view import bind
 from tests.samples import EPOCH, GENERATIONS, LONGER, table
 from tests.together.lookup_model import LookupModel

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.project.project import load
 from tests.documented import DOCS
 

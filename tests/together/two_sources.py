@@ -23,7 +23,7 @@ from tandem.views.arrow.arrays import to_ipc
 from tandem.views.kernel.kernel import decode, partial, prepare
 from tandem.views.project import project
 from tandem.views.source import watermark
-from tandem.views.source.event_maxima import maxima_of
+from tandem.views.source.watermark import maxima_of
 from tests.serving.world import APPENDED, NOON
 from tests.together import model
 from tests.together.model import Chain, Row, ViewModel

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tandem.infra.folders import ROOT
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint, fingerprint
 from tandem.views.project.project import load
 from tests.views.pythons import forms
 

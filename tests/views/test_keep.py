@@ -13,10 +13,9 @@ from tandem import Event, Source, View, calendar, count, hopping, session, tumbl
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.batch_parts import BatchPart, BatchView
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import fingerprint
-from tandem.views.instant import microseconds
+from tandem.views.fingerprint.hashed_parts import fingerprint
+from tandem.views.instant import APPEND_TIME, microseconds
 from tandem.views.kernel.first_window import first_window
-from tandem.views.source.source import APPEND_TIME
 from tandem.views.source.watermark import Newest
 from tandem.views.view import bind
 

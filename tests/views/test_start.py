@@ -13,7 +13,7 @@ from tandem import Event, Source, by_header
 from tandem.views import oracle
 from tandem.views.decode import decode
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.project.project import load_files, with_starts
 from tandem.views.source.offset_ranges import Ranges
 from tandem.views.start import StartPositions, below, first_at, start_text

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.source.event import Event
 from tandem.views.source.source import Source
 from tandem.views.sql_definitions.compile import compile_sql

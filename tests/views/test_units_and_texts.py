@@ -8,7 +8,7 @@ import pytest
 
 from tandem import Event, Source, Unit, View, count, mean, tumbling
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint, fingerprint
 from tandem.views.source.event import event_fields
 from tandem.views.view import answer_schema, state_schema
 

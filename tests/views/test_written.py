@@ -19,8 +19,8 @@ from tandem.views.measures import (
     histogram,
     kurtosis,
     matches,
+    measure_registry,
     pairs,
-    registry,
     stddev,
     total,
 )
@@ -91,9 +91,9 @@ def test_any_text_is_written_so_that_it_can_be_read(text: str) -> None:
     assert read(total("x", filter=text)) == total("x", filter=text)
 
 
-@pytest.mark.parametrize("name", [name for name, one in vars(registry).items() if isfunction(one)])
+@pytest.mark.parametrize("name", [name for name, one in vars(measure_registry).items() if isfunction(one)])
 def test_every_measure_that_is_shown_makes_it(name: str) -> None:
-    make = getattr(registry, name)
+    make = getattr(measure_registry, name)
     given = {"fractions": (0.5, 0.99), "edges": (10, 100), "k": 3, "limit": 5, "steps": ("a", "b"), "within": timedelta(hours=1)}
     given |= {"pattern": "a+ b", "define": {"a": "x > PREV(x)"}}
     needed = [one.name for one in signature(make).parameters.values() if one.default is one.empty]

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from tandem.infra.folders import EXAMPLES, ROOT
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.project.project import load
 from tests.wheel import copy
 from tests.wheel.copy import Copy
 
-PATIENCE_S = 120
+PATIENCE_S = 300
 
 
 def read_only(installed: Copy) -> None:
@@ -70,6 +70,7 @@ def test_a_project_from_init_to_down(installed: Copy) -> None:
     assert {path.name for path in installed.home.iterdir()} <= {"my_shop", "typed_shop", "tested_shop"}
 
 
+@pytest.mark.slow
 def test_commands_that_need_the_repository_say_so(installed: Copy) -> None:
     listed = installed.run("tandem", "--help")
     assert "  query " in listed

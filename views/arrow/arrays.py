@@ -20,6 +20,11 @@ def from_numpy(values: npt.NDArray[np.generic], arrow: pa.DataType, valid: Mask 
     return pa.Array.from_buffers(arrow, len(values), [_bits(valid), pa.py_buffer(np.ascontiguousarray(values))])
 
 
+def row_numbers(rows: int) -> pa.Array:
+    """The numbers from 0 to `rows` - 1, one for each row."""
+    return from_numpy(np.arange(rows), pa.int64())
+
+
 def binaries(values: Sequence[bytes | None]) -> pa.Array:
     """A binary array."""
     lengths = np.fromiter((len(value) if value is not None else 0 for value in values), np.int64, len(values))

@@ -16,7 +16,7 @@ from tandem.views.decode.shared_topic import own_rows
 from tandem.views.decode.table_rows import by_origin, of_its_side
 from tandem.views.decode.value_parsers import parse_values, parser
 from tandem.views.errors import said_by
-from tandem.views.instant import GREGORIAN, LAST, microseconds
+from tandem.views.instant import APPEND_TIME, GREGORIAN, LAST, microseconds
 from tandem.views.source.event import Field, event_fields
 from tandem.views.source.fields.columns import column, misfits
 from tandem.views.source.fields.event_time import EVENT_TIME_COLUMN, instants, time_path
@@ -24,7 +24,6 @@ from tandem.views.source.fields.reasons import Reject, within
 from tandem.views.source.fields.rounded import ROUNDED, roundings_by_event, rounds
 from tandem.views.source.record_filter import record_filter_parameters
 from tandem.views.source.source import (
-    APPEND_TIME,
     IDEMPOTENCY_KEY,
     INDEX,
     LOG_APPEND_TIME,

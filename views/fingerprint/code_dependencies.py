@@ -21,9 +21,9 @@ from typing import Any
 
 from tandem.views.errors import DefinitionError
 from tandem.views.fingerprint.links import WHOLE, PendingLabel, linked
-from tandem.views.fingerprint.meaning import Meaning, counted_package, version_of
 from tandem.views.fingerprint.module_trees import ImportStatement, ModuleTrees, bound, is_field, within
 from tandem.views.fingerprint.normal_form import normal_form
+from tandem.views.fingerprint.part_tree import Meaning, counted_package, version_of
 from tandem.views.fingerprint.references import Defined, Foreign, References, Referent, Unknown, Whole
 from tandem.views.fingerprint.tree_text import text
 from tandem.views.project.isolated_import import ProjectLoader

@@ -9,7 +9,7 @@
 |            |                                                                       | unless it reads none of what was added  |
 |            |                                                                       | (unread_fields.py)                      |
 
-Two trees of named parts are compared (views/fingerprint/meaning.py), the same whose hash is the fingerprint. So a view is
+Two trees of named parts are compared (views/fingerprint/part_tree.py), the same whose hash is the fingerprint. So a view is
 unchanged if and only if its fingerprint is, and if it is not, at least one part has changed and is named.
 """
 
@@ -17,17 +17,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar, get_args
 
-from tandem.views.current_rows import RowsView
-from tandem.views.dated import DatedView
+from tandem.views.composite.current_rows import RowsView
+from tandem.views.composite.dated import DatedView
+from tandem.views.composite.rollup import Rollup
+from tandem.views.composite.table import kind_of
+from tandem.views.composite.together import several
 from tandem.views.definition_text import literal
-from tandem.views.fingerprint.fingerprint import LABELS, decoder_fingerprint, fingerprint, source_meaning, view_meaning
-from tandem.views.fingerprint.meaning import Difference, differences
+from tandem.views.fingerprint.hashed_parts import LABELS, decoder_fingerprint, fingerprint, source_meaning, view_meaning
+from tandem.views.fingerprint.part_tree import Difference, differences
 from tandem.views.fingerprint.unread_fields import unread_fields
 from tandem.views.project.project import Project
-from tandem.views.rollup import Rollup
 from tandem.views.source.source import Source
-from tandem.views.table import kind_of
-from tandem.views.together import several
 from tandem.views.view import View
 
 Kind = Literal["none", "additive", "breaking", "source"]

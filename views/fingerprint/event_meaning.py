@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from tandem.views.fingerprint.code_dependencies import code_of_classes, code_of_function
-from tandem.views.fingerprint.meaning import Meaning, version_of
+from tandem.views.fingerprint.part_tree import Meaning, version_of
 from tandem.views.source.event import Field, event_fields
 from tandem.views.time_zone import ZONES
 

@@ -9,14 +9,16 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from tandem.views.dated import before, newest_definition
+from tandem.views.composite.dated import before, newest_definition
+from tandem.views.composite.together import over
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import fingerprint, source_meaning
-from tandem.views.fingerprint.meaning import differences
+from tandem.views.fingerprint.hashed_parts import fingerprint, source_meaning
+from tandem.views.fingerprint.part_tree import differences
 from tandem.views.project.earlier_files import EarlierFiles, Files, earlier_files
-from tandem.views.project.project import Project, with_earlier
+from tandem.views.project.project import Project, one_definition, with_earlier
 from tandem.views.source.event import event_fields
 from tandem.views.source.source import Source
+from tandem.views.source.united_source import sources_of
 from tandem.views.view import View
 
 _FIELDS: Final = ("decoder", "event", "fields")
@@ -43,6 +45,25 @@ def views_to_change(wanted: Project, live: Project) -> list[str]:
     return [
         name for name, view in wanted.views.items() if name in live.views and not _same(view, newest_definition(live.views[name]))
     ]
+
+
+def refuse_several_sources(wanted: Project, live: Project) -> None:
+    """Raise DefinitionError for a view over several sources that has changed: its parts have one definition for all times.
+
+    A change of what it derives from its parts is one, too, although the parts stay the same.
+    """
+    for name, view in wanted.united.items():
+        if name in live.united and not _same_over_sources(view, live.united[name]):
+            raise DefinitionError(one_definition(name))
+
+
+def _same_over_sources(view: View, was: View) -> bool:
+    """Whether two views over several sources mean the same, over the sources of the first."""
+    sources = {each.name: each for each in sources_of(view.source)}
+    try:
+        return fingerprint(view) == fingerprint(over(was, {each: sources[each.name] for each in sources_of(was.source)}))
+    except (DefinitionError, KeyError):
+        return False
 
 
 def _chain(view: View, live: View, stored: EarlierFiles, time: datetime | None) -> list[tuple[Files, datetime]]:

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from types import FunctionType
 
 from tandem.views.fingerprint.event_meaning import event_meaning
-from tandem.views.fingerprint.fingerprint import source_meaning, view_meaning
-from tandem.views.fingerprint.meaning import Difference, Meaning, differences
+from tandem.views.fingerprint.hashed_parts import source_meaning, view_meaning
+from tandem.views.fingerprint.part_tree import Difference, Meaning, differences
 from tandem.views.source.event import event_fields
 from tandem.views.source.formats.csv import Csv
 from tandem.views.source.formats.json import Json

@@ -20,15 +20,15 @@ No engine, no I/O, no clock. Batch, speed and serving all call these functions; 
 
 from tandem.views.decode import DecodedRecords, decode
 from tandem.views.kernel.deduplicate import Deduplicated, deduplicate
-from tandem.views.kernel.late import Late, after_final, late
+from tandem.views.kernel.label_late_events import Late, after_final, late
 from tandem.views.kernel.merge import merge, merge_states, settle
 from tandem.views.kernel.partial import Partial, partial
 from tandem.views.kernel.present import arrange, arrange_as_one, current, present, present_arranged
-from tandem.views.kernel.roll import partial_of, roll
+from tandem.views.kernel.rollup_states import partial_of, roll
 from tandem.views.kernel.touched import touched
 from tandem.views.kernel.versions import no_versions, versions
-from tandem.views.source.ahead import ahead
 from tandem.views.source.prepare import Prepared, prepare
+from tandem.views.source.watermark import ahead
 
 __all__ = [
     "DecodedRecords",

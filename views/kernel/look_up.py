@@ -4,7 +4,7 @@ A hash join finds the key's versions, which are neighbours; a binary search amon
 of the event's time. An ASOF JOIN of DuckDB would partition both sides by key, which takes seconds for 100 000 keys.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -12,15 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tandem.views.arrow import arrays
-from tandem.views.file_table import FileTable
+from tandem.views.composite.table import Table
 from tandem.views.kernel.versions import IS_GONE, Numbers, after_last_until, first_rows, times
-from tandem.views.lookup import BoundLookup
+from tandem.views.lookup.file_table import FileTable
+from tandem.views.lookup.lookup import BoundLookup
 from tandem.views.source.source import Source
 from tandem.views.source.value_types import normalised
 from tandem.views.sql import engine
 from tandem.views.sql.engine import quoted
 from tandem.views.sql.syntax import enclosed
-from tandem.views.table import Table
 from tandem.views.view import View, bind
 
 Versions = Mapping[str, pa.Table]
@@ -40,10 +40,42 @@ def with_rows(view: View, events: pa.Table, versions: Versions) -> pa.Table:
 
     Raises KeyError if the versions of a table are missing.
     """
+    return _join(bind(view).lookups, view.source, events, versions)
+
+
+def _join(lookups: Iterable[BoundLookup], source: Source, events: pa.Table, versions: Versions) -> pa.Table:
     joined = events
-    for bound in bind(view).lookups:
-        joined = joined.append_column(bound.name, _rows(bound, view.source, events, _table_of(bound, versions)))
+    for bound in lookups:
+        joined = joined.append_column(bound.name, _rows(bound, source, joined, _table_of(bound, versions)))
     return joined
+
+
+def lookup_keys_of(view: View, events: pa.Table, versions: Versions, depth: int) -> Iterator[tuple[str, pa.Table]]:
+    """The keys that a view looks up for these events, in the types of the table's key, by the name of the view of versions.
+
+    Those of the look-ups of this depth alone; `versions` has what look-ups of smaller depths find. A key that cannot be
+    computed, or does not fit these types, matches no version: it is left out, or NULL.
+    """
+    lookups = bind(view).lookups
+    of_depth = [each for each in lookups if each.depth == depth and isinstance(each.lookup.table, Table)]
+    if of_depth and depth:
+        events = _join([each for each in lookups if each.depth < depth], view.source, events, versions)
+    for bound in of_depth:
+        assert isinstance(bound.lookup.table, Table)
+        yield bound.lookup.table.parent.name, _keys(bound, events)
+
+
+def _keys(bound: BoundLookup, events: pa.Table) -> pa.Table:
+    types = bound.lookup.table.lookup_keys
+    schema = pa.schema([(name, type_.arrow) for name, type_ in types.items()])
+    texts = [
+        f"TRY_CAST(TRY({normalised(enclosed(key.text), key.type)}) AS {type_.sql}) AS {quoted(name)}"
+        for key, (name, type_) in zip(bound.keys, types.items(), strict=True)
+    ]
+    rows = events.select(sorted({field for key in bound.keys for field in key.fields}) or events.column_names[:1])
+    sql = f"SELECT DISTINCT {', '.join(texts)} FROM {_EVENTS}"
+    pieces = [keys.cast(schema) for _, keys in engine.halved(sql, _EVENTS, rows) if keys is not None]
+    return pa.concat_tables([pa.Table.from_batches([], schema), *pieces])
 
 
 def _table_of(bound: BoundLookup, versions: Versions) -> pa.Table:
@@ -78,7 +110,7 @@ def _groups(bound: BoundLookup, events: pa.Table, table: pa.Table, begins: Numbe
     names, numbers = [*bound.lookup.table.lookup_keys], arrays.from_numpy(begins, pa.int64())
     keys = table.select(names).take(numbers).append_column(_GROUP, arrays.from_numpy(np.arange(len(begins)), pa.int64()))
     read = sorted({field for key in bound.keys for field in key.fields})
-    rows = events.select(read).append_column(_ROW, arrays.from_numpy(np.arange(events.num_rows), pa.int64()))
+    rows = events.select(read).append_column(_ROW, arrays.row_numbers(events.num_rows))
     texts = [f"TRY({normalised(enclosed(key.text), key.type)}) AS k{number}" for number, key in enumerate(bound.keys)]
     equal = " AND ".join(f"e.k{number} = t.{quoted(name)}" for number, name in enumerate(names))
     keyed = f"(SELECT {', '.join([_ROW, *texts])} FROM {_EVENTS})"

@@ -8,8 +8,8 @@ from typing import Final
 import pyarrow as pa
 
 from tandem.views.arrow import arrays
-from tandem.views.current_rows import of_states
-from tandem.views.dated import DatedView, pieces
+from tandem.views.composite.current_rows import of_states
+from tandem.views.composite.dated import DatedView, pieces
 from tandem.views.kernel.partial import Partial, no_states
 from tandem.views.source.offset_ranges import EMPTY
 from tandem.views.sql import engine

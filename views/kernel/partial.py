@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tandem.views.arrow import arrays
-from tandem.views.dated import DatedView, Piece, pieces
+from tandem.views.composite.dated import DatedView, Piece, pieces
 from tandem.views.kernel.fold_sql import COUNT, EVENTS, fold_sql, judged_sql
 from tandem.views.kernel.look_up import NO_VERSIONS, Versions, with_rows
 from tandem.views.source.offset_ranges import EMPTY, Ranges

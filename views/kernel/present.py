@@ -1,4 +1,4 @@
-"""The kernel's present: turns states into answers, and labels their windows (`tandem.views.kernel.window_labels`)."""
+"""The kernel's present: turns states into answers, and labels their windows (`tandem.views.kernel.label_windows`)."""
 
 from collections import Counter
 from dataclasses import replace
@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from tandem.views.arrow import arrays
-from tandem.views.current_rows import OFFSET, PARTITION, VALID_FROM, RowsView, folding
-from tandem.views.dated import DatedView, pieces
+from tandem.views.composite.current_rows import OFFSET, PARTITION, VALID_FROM, RowsView, folding
+from tandem.views.composite.dated import DatedView, pieces
 from tandem.views.instant import microseconds
+from tandem.views.kernel.label_windows import window_states
 from tandem.views.kernel.merge import regrouped
 from tandem.views.kernel.partial import Partial, partial
-from tandem.views.kernel.window_labels import window_states
 from tandem.views.source.log_order import GENERATION
 from tandem.views.source.offset_ranges import EMPTY
 from tandem.views.source.prepare import prepared_schema

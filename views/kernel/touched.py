@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from tandem.views.arrow import arrays
-from tandem.views.current_rows import VALID_FROM
+from tandem.views.composite.current_rows import VALID_FROM
 from tandem.views.kernel.versions import Numbers, after_last_until, first_rows, times
-from tandem.views.lookup import How
+from tandem.views.lookup.lookup import How
 from tandem.views.measures.filtered import bare
 from tandem.views.measures.first_last import NewestVersion
 from tandem.views.sql import engine
@@ -59,7 +59,7 @@ def _next_times(versions: pa.Table, changed: pa.Table, keys: list[str]) -> Numbe
     groups = versions.select(keys).take(arrays.from_numpy(begins, pa.int64()))
     rows = {
         "_groups": groups.append_column("_group", arrays.from_numpy(np.arange(len(begins)), pa.int64())),
-        "_changed": changed.select(keys).append_column("_row", arrays.from_numpy(np.arange(changed.num_rows), pa.int64())),
+        "_changed": changed.select(keys).append_column("_row", arrays.row_numbers(changed.num_rows)),
     }
     matched = engine.query(f"SELECT c._row, k._group FROM _changed AS c JOIN _groups AS k ON {equal}", rows)
     row, group = (arrays.integers(arrays.whole(matched[name])) for name in ("_row", "_group"))

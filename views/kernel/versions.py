@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tandem.views.arrow import arrays
-from tandem.views.current_rows import VALID_FROM
+from tandem.views.composite.current_rows import VALID_FROM
 from tandem.views.measures.filtered import bare
 from tandem.views.measures.first_last import GONE, NewestVersion
 from tandem.views.source.event import TIMESTAMP

@@ -5,7 +5,7 @@ is what the definition means by it. Windows are assigned, and measures computed,
 states, no merging, no sketches, exact arithmetic. So it is slow, holds all events that it is asked about, and is for samples.
 """
 
-from tandem.views.oracle.answers import answers, grouped, left_out
+from tandem.views.oracle.answers import answers, classify, grouped, left_out
 from tandem.views.oracle.compare import compare
 from tandem.views.oracle.duplicates import Firsts, counted, first_places, from_start, identity_columns
 from tandem.views.oracle.measures import meaning
@@ -13,6 +13,7 @@ from tandem.views.oracle.measures import meaning
 __all__ = [
     "Firsts",
     "answers",
+    "classify",
     "compare",
     "counted",
     "first_places",

@@ -10,8 +10,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from tandem.views.arrow import python_values
-from tandem.views.current_rows import VALID_FROM, RowsView, folding
-from tandem.views.dated import DatedView, newest_definition
+from tandem.views.composite.current_rows import VALID_FROM, RowsView, folding
+from tandem.views.composite.dated import DatedView, newest_definition
+from tandem.views.composite.rollup import Rollup, keys_over_root, root
 from tandem.views.measures.derived import Derived, derived_term
 from tandem.views.measures.first_last import NewestVersion
 from tandem.views.oracle.counted_events import CountedRow, Rejections, counted_rows, with_numbers
@@ -20,7 +21,6 @@ from tandem.views.oracle.measures import MeasureInputs, meaning, newest
 from tandem.views.oracle.terms import derived_values
 from tandem.views.oracle.times import event_times
 from tandem.views.oracle.windows import leaves_calendar, starts, windows
-from tandem.views.rollup import Rollup, keys_over_root, root
 from tandem.views.source.event import TIMESTAMP
 from tandem.views.source.log_order import GENERATION
 from tandem.views.source.source import INDEX
@@ -71,38 +71,45 @@ def definitions(view: View) -> tuple[Definition, ...]:
 def grouped(
     view: View, events: pa.Table, versions: Mapping[str, pa.Table] | None = None
 ) -> tuple[dict[Group, list[CountedRow]], Mapping[Reason, int]]:
-    """The rows of each key and window, and how many the view rejects for which reason.
+    """The rows of each key and window, and how many the view rejects for which reason; see `classify`."""
+    groups, refused = classify(view, events, versions)
+    return groups, Counter(reason for _, reason in refused)
+
+
+def classify(
+    view: View, events: pa.Table, versions: Mapping[str, pa.Table] | None = None, *, part: View | None = None
+) -> tuple[dict[Group, list[CountedRow]], Rejections]:
+    """The rows of each key and window, and which rows the view rejects for which reason.
 
     An event that several definitions reject counts for the oldest of them. `events` are all of their keys' that count, as the
     source prepares them, in any order. `versions` are those of the tables in which the view looks up, by name of the view of
-    versions. Raises DefinitionError.
+    versions. Of a view over several sources `part` is the part whose events these are. Raises DefinitionError.
     """
     bind(view)
-    source = view.source
+    source = (part or view).source
     if not isinstance(view, DatedView):
-        groups, refused = _group(view, events, versions)
-        return groups, Counter(reason for _, reason in refused)
-    groups = {}
-    rejected: Counter[Reason] = Counter()
+        return _group(view, events, versions, part)
+    groups: dict[Group, list[CountedRow]] = {}
+    rejections: Rejections = []
     before, events = set[int](), with_numbers(events)
     for definition in definitions(view):
         times = event_times(source, events)
         counting = [any(map(definition.counts, starts(view.window, at))) for at in times]
-        part, refused = _group(definition.view, events.filter(pa.array(counting, pa.bool_())))
-        groups |= {group: rows for group, rows in part.items() if definition.has(group)}
-        rejected.update(reason for number, reason in refused if number not in before)
+        rows, refused = _group(definition.view, events.filter(pa.array(counting, pa.bool_())))
+        groups |= {group: some for group, some in rows.items() if definition.has(group)}
+        rejections += [(number, reason) for number, reason in refused if number not in before]
         before |= {number for number, _ in refused}
-    return groups, rejected
+    return groups, rejections
 
 
 def _group(
-    view: View, events: pa.Table, versions: Mapping[str, pa.Table] | None = None
+    view: View, events: pa.Table, versions: Mapping[str, pa.Table] | None = None, part: View | None = None
 ) -> tuple[dict[Group, list[CountedRow]], Rejections]:
     if isinstance(view, RowsView):
         groups, rejected = _group(view.parent, events)
         inner, refused = _group(folding(view), _current(view.parent, groups))
         return inner, rejected + refused
-    first = root(view)  # of a rollup the view that reads the events
+    first = part or root(view)  # of a rollup the view that reads the events
     rows, rejected = counted_rows(first, events, versions)
     of_view = _keys(view, [row.key for row in rows])
     keys: dict[tuple[Any, ...], list[CountedRow]] = defaultdict(list)

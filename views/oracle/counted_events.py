@@ -28,7 +28,8 @@ Place = tuple[str, int, int, int]
 NUMBER: Final = "_number"
 """The column with the number of a row."""
 
-_WHEN_AND_WHERE: Final = (EVENT_TIME, *POSITION, *LOG_ORDER)
+WHEN_AND_WHERE: Final = (EVENT_TIME, *POSITION, *LOG_ORDER)
+"""Inputs of measures that are not among those of a row: its time and place."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +59,17 @@ def counted_rows(
 ) -> tuple[list[CountedRow], Rejections]:
     """The rows that the view counts, and those that it rejects; `events` are those that its source prepared.
 
-    `versions` are those of the tables in which it looks up, by name of the view of versions.
+    `versions` are those of the tables in which it looks up, by name of the view of versions. An event that has a look-up's column
+    keeps the row that it has.
 
     A row's number is the one in the column NUMBER, or in these events.
     """
     rejected: Rejections = []
     if NUMBER not in events.column_names:
         events = with_numbers(events)
-    for name, column in lookup_rows(view, events, versions or {}).items():
-        events = events.append_column(name, column)
+    if not view.lookup.keys() <= {*events.column_names}:
+        for name, column in lookup_rows(view, events, versions or {}).items():
+            events = events.append_column(name, column)
     rejecting = [name for name, lookup in view.lookup.items() if lookup.reject]
     if view.where is not None:
         held = evaluated(view.where, events)
@@ -121,7 +124,7 @@ def places(events: pa.Table) -> Iterator[Place]:
 def _inputs(measure: Measure, events: pa.Table) -> list[tuple[Any, ...] | None]:
     """What the measure's own expressions give for each event; None where its filter is not true, which they then do not see."""
     if not isinstance(measure, Filtered):
-        columns = [evaluated(text, events) for text in measure.inputs if text not in _WHEN_AND_WHERE]
+        columns = [evaluated(text, events) for text in measure.inputs if text not in WHEN_AND_WHERE]
         return list(zip(*columns, strict=True)) if columns else [()] * events.num_rows
     held = evaluated(measure.filter, events)
     inner = iter(_inputs(measure.measure, _where(events, [value is True for value in held])))

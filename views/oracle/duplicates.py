@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from tandem.views.arrow import arrays
+from tandem.views.instant import APPEND_TIME
 from tandem.views.oracle.counted_events import Place, places
-from tandem.views.source.source import APPEND_TIME, IDEMPOTENCY_KEY, INDEX, Source
+from tandem.views.source.source import IDEMPOTENCY_KEY, INDEX, Source
 from tandem.views.start import PLACED, StartPositions
 
 Identity = tuple[Any, ...]

@@ -6,7 +6,6 @@ from datetime import UTC, date, datetime, timedelta
 from math import isfinite
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -38,7 +37,7 @@ _FAILED: Final = Rejected("expression")
 def evaluated(text: str, rows: pa.Table) -> list[Any]:
     """A value for each row, in Python; Rejected where the expression fails, is not finite or leaves the years 1 to 9999."""
     expression = bind_expression(text, rows.schema, "the events")
-    numbered = rows.append_column(_ROW, arrays.from_numpy(np.arange(rows.num_rows), pa.int64()))
+    numbered = rows.append_column(_ROW, arrays.row_numbers(rows.num_rows))
     sql = f"SELECT {_ROW}, TRY(struct_pack(v := CAST({enclosed(text)} AS {expression.type.sql}))) AS e FROM {_ROWS}"
     found: list[Any] = [_FAILED] * rows.num_rows
     for _, result in engine.halved(sql, _ROWS, numbered):

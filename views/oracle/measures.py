@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache
 from hashlib import md5
@@ -26,11 +26,12 @@ from tandem.views.measures.first_last import NewestVersion, One, Several
 from tandem.views.measures.histogram import Histogram
 from tandem.views.measures.mean import Mean
 from tandem.views.measures.moments import Moment
+from tandem.views.measures.of_source import OfSource
 from tandem.views.measures.sample import Sample
 from tandem.views.measures.sequences.funnel import Funnel
 from tandem.views.measures.sequences.matches import Matches
 from tandem.views.measures.sequences.navigation import Away, MatchRow, Navigated, Referred, expressions_of
-from tandem.views.measures.sequences.pairs import EventPairs
+from tandem.views.measures.sequences.pairs import LEFT_TOTAL, EventPairs
 from tandem.views.measures.theta_sketch import ThetaSketch
 from tandem.views.measures.total import Total
 from tandem.views.oracle import estimates, numbers
@@ -73,6 +74,8 @@ def meaning(measure: Measure, *, indexed: bool = False, types: Sequence[ValueTyp
     match measure:
         case Filtered():
             return meaning(measure.measure, indexed=indexed, types=types[1:])
+        case OfSource():
+            return meaning(measure.measure, indexed=indexed, types=types)
         case Count():
             return OracleMeaning(len)
         case Total():
@@ -308,15 +311,22 @@ def _intervals(inputs: Sequence[MeasureInputs], measure: EventPairs) -> dict[str
     if users is None:
         return None
     waits: list[Sequence[int]] = []
+    values = {(each.row.at, each.row.generation, *each.row.place[1:]): each.inputs[2 + bool(measure.by) :] for each in inputs}
+    totals = dict.fromkeys(measure.values, Decimal(0))
     for events in users.values():
         right = sorted(place for place, sides in events.items() if sides[1])
         for place in (place for place, sides in events.items() if sides[0]):
             later = right[bisect_right(right, place) : bisect_right(right, place[0] + measure.within, key=itemgetter(0))]
-            waits.append([(each[0] - place[0]) // MICROSECOND for each in later[: 1 if measure.first else None]])
+            joined = later[: 1 if measure.first else None]
+            waits.append([(each[0] - place[0]) // MICROSECOND for each in joined])
+            for number, name in enumerate(totals):
+                added = [values[place if name == LEFT_TOTAL else each][number] or 0 for each in joined]
+                with localcontext(prec=100):
+                    totals[name] += sum(map(Decimal, added), Decimal(0))
     every = [wait for some in waits for wait in some]
     times = {"wait": sum(every), "shortest": min(every, default=None), "longest": max(every, default=None)}
     seconds = {name: None if time is None else Decimal(time).scaleb(-6) for name, time in times.items()}
-    return {"count": len(every), "matched": sum(map(bool, waits)), **seconds}
+    return {"count": len(every), "matched": sum(map(bool, waits)), **seconds, **totals}
 
 
 def _sampled(seen: Sequence[MeasureInputs], k: int, *, indexed: bool) -> list[Any]:

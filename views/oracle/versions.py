@@ -7,12 +7,12 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tandem.views.current_rows import VALID_FROM
-from tandem.views.file_table import FileTable
-from tandem.views.lookup import Lookup
+from tandem.views.composite.current_rows import VALID_FROM
+from tandem.views.composite.table import Table
+from tandem.views.lookup.file_table import FileTable
+from tandem.views.lookup.lookup import Lookup
 from tandem.views.oracle.expressions import Rejected, evaluated
 from tandem.views.oracle.times import event_times
-from tandem.views.table import Table
 from tandem.views.view import View
 
 _GONE: Final = "_gone"
@@ -32,6 +32,7 @@ def lookup_rows(view: View, events: pa.Table, versions: Mapping[str, pa.Table]) 
                 row = _valid([version for version in rows[key] if lookup.how == "now" or version[VALID_FROM] <= at])
             values.append(defaults if row is None else row)
         columns[name] = pa.array(values, lookup.table.row_type)
+        events = events.append_column(name, columns[name])  # the next key may read it
     return columns
 
 

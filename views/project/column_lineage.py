@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from tandem.views.bound_view import BoundMeasure
-from tandem.views.lookup import reading_events, with_lookups
+from tandem.views.lookup.lookup import reading_events, with_lookups
 from tandem.views.measures.filtered import Filtered
 from tandem.views.measures.measure import EVENT_TIME, LOG_ORDER, POSITION
 from tandem.views.source.event import event_schema

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol, cast
 
 from tandem.views.errors import DefinitionError, listed
-from tandem.views.file_table import MOST_BYTES, project_files
+from tandem.views.lookup.file_table import MOST_BYTES, project_files
 from tandem.views.project.python_code import run
 
 if TYPE_CHECKING:

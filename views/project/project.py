@@ -22,20 +22,20 @@ from typing import Final
 import msgspec
 
 from tandem.views.alert import Alert
-from tandem.views.dated import Earlier, chain
+from tandem.views.composite.dated import Earlier, chain
+from tandem.views.composite.rollup import Rollup, over_views, root
+from tandem.views.composite.table import over_tables
+from tandem.views.composite.together import over, parts, several
 from tandem.views.decode.schema_ids import load_schemas, with_schemas
 from tandem.views.errors import DefinitionError, TandemError
 from tandem.views.project.earlier_files import EarlierFiles, earlier_files
 from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader, import_definitions
 from tandem.views.project.resolve import named_definitions
 from tandem.views.project.source_location import STORED, check_imports, explained
-from tandem.views.rollup import Rollup, over_views, root
 from tandem.views.sinks.sink import Sink
 from tandem.views.source.formats.schema_registry import FetchedSchemas
 from tandem.views.source.source import Source
 from tandem.views.start import StartPositions
-from tandem.views.table import over_tables
-from tandem.views.together import over, parts, several
 from tandem.views.view import View, bind
 
 SETTINGS_FILE = "tandem.toml"
@@ -144,6 +144,14 @@ def load_starts(content: bytes) -> dict[str, StartPositions]:
     return {name: StartPositions.from_json(start) for name, start in msgspec.json.decode(content).items()}
 
 
+def one_definition(name: str) -> str:
+    """Why a view over several sources cannot count from a time on."""
+    return (
+        f"view {name!r} reads several sources, so it has one definition for all times; apply it to the whole history, "
+        "without --from"
+    )
+
+
 def with_earlier(project: Project, history: EarlierFiles) -> Project:
     """The project, some of whose views have earlier definitions; its files are all of them. Raises DefinitionError."""
     if not history.views:
@@ -151,10 +159,7 @@ def with_earlier(project: Project, history: EarlierFiles) -> Project:
     views = dict(project.views)
     for name in history.views:
         if name in project.wholes:
-            raise DefinitionError(
-                f"view {project.wholes[name].name!r} reads several sources, so it has one definition for all times; apply it to "
-                "the whole history, without --from"
-            )
+            raise DefinitionError(one_definition(project.wholes[name].name))
     for rollup in project.rollups.values():
         if root(rollup).name in history.views:
             raise DefinitionError(

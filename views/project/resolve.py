@@ -8,19 +8,20 @@ from types import ModuleType
 from typing import Any, Final, TypeVar
 
 from tandem.views.alert import Alert
+from tandem.views.composite.rollup import Rollup
+from tandem.views.composite.table import VERSIONS, Table, looked_up
+from tandem.views.composite.together import over, parts, several
 from tandem.views.decode import parser
 from tandem.views.errors import DefinitionError, listed, said_by
-from tandem.views.lookup import Lookup
+from tandem.views.expectation import conditions
+from tandem.views.lookup.lookup import Lookup
 from tandem.views.project.isolated_import import DEFINITIONS, ProjectLoader
 from tandem.views.project.partition_key import bind_key
 from tandem.views.project.source_location import place_of_variable
-from tandem.views.rollup import Rollup
 from tandem.views.sinks.sink import Sink
 from tandem.views.source.prepare import prepared_schema
 from tandem.views.source.source import Source
-from tandem.views.table import VERSIONS, Table, looked_up
-from tandem.views.together import over, parts, several
-from tandem.views.united_source import sources_of
+from tandem.views.source.united_source import sources_of
 from tandem.views.value_forms import MAPPINGS, display_text, not_a_mapping
 from tandem.views.view import View, bind
 
@@ -78,6 +79,7 @@ def named_definitions(
         with _placed(place(view)):
             of_views[id(view)] = _over_tables(_over_parents(copies[id(view)], copies), copies)
             bind(of_views[id(view)])
+            conditions(of_views[id(view)])
     built = _tables_first([*of_views.values()])
     _refuse_mutual(built)
     _check_parts_of(built)

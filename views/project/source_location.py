@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from inspect import signature
 from traceback import walk_tb
 from typing import Final
@@ -168,7 +169,7 @@ def _definition_at(loader: ProjectLoader, file: str, line: int) -> str:
 def _statements(loader: ProjectLoader, module: str) -> Iterator[ast.stmt]:
     """The statements of a module that run when it is imported, those inside `if`, `try`, `for` and `with` included."""
     try:
-        waiting: list[ast.AST] = [*reversed(parsed(loader.get_source(module)).body)]
+        waiting: list[ast.AST] = [*reversed(_tree(loader.get_source(module)).body)]
     except (ImportError, SyntaxError, ValueError):
         return
     while waiting:
@@ -179,6 +180,12 @@ def _statements(loader: ProjectLoader, module: str) -> Iterator[ast.stmt]:
             waiting += [
                 *reversed([child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt | ast.ExceptHandler)])
             ]
+
+
+@lru_cache(maxsize=32)
+def _tree(text: str) -> ast.Module:
+    """The syntax tree of a module's text. Nobody changes it: a project that loads looks up the place of each definition in it."""
+    return parsed(text)
 
 
 def module_of(file: str) -> str:

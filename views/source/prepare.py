@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 from tandem.views.arrow.arrays import halved
 from tandem.views.arrow.python_values import do_without_pandas, scalar
 from tandem.views.errors import DefinitionError, said_by
-from tandem.views.rows_source import RowsSource
 from tandem.views.source.event import TIMESTAMP
 from tandem.views.source.log_order import with_generation
+from tandem.views.source.rows_source import RowsSource
 from tandem.views.source.source import Prepare, Source, events_schema, position_schema
 from tandem.views.source.value_types import field_kind
 
@@ -41,10 +41,11 @@ _CALENDAR: Final = {
 
 @dataclass(frozen=True)
 class Prepared:
-    """`events` as prepared_schema(source) has them, with their generations; `failed` events could not be prepared."""
+    """`events` as prepared_schema(source) has them, with their generations; `failed` events could not be prepared: `failing`."""
 
     events: pa.Table
     failed: int = 0
+    failing: pa.Table | None = None
 
 
 def prepare(source: Source, events: pa.Table, generations: Sequence[str] = ()) -> Prepared:
@@ -61,10 +62,10 @@ def prepare(source: Source, events: pa.Table, generations: Sequence[str] = ()) -
     if not events.num_rows:
         return Prepared(with_generation(schema.empty_table()))
     given = events.select(events_schema(source).names)
-    made = [piece for _, piece in halved(partial(_made, source, source.prepare, schema), given, _is_of_events)]
-    tables = [piece for piece in made if piece is not None]
-    prepared = pa.concat_tables([schema.empty_table(), *tables])
-    return Prepared(with_generation(prepared, generations), len(made) - len(tables))
+    made = [*halved(partial(_made, source, source.prepare, schema), given, _is_of_events)]
+    prepared = pa.concat_tables([schema.empty_table(), *(rows for _, rows in made if rows is not None)])
+    failing = [piece for piece, rows in made if rows is None]
+    return Prepared(with_generation(prepared, generations), len(failing), pa.concat_tables(failing) if failing else None)
 
 
 @lru_cache(maxsize=256)

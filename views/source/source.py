@@ -9,6 +9,7 @@ from typing import Final, Literal, get_args
 import pyarrow as pa
 
 from tandem.views.errors import DefinitionError, listed
+from tandem.views.instant import APPEND_TIME
 from tandem.views.keep import check_keep
 from tandem.views.source.decoder import Decoder, check_decoder, defined_by_name, reads_tombstones, record_parameters
 from tandem.views.source.event import TIMESTAMP, Event, event_fields, event_schema
@@ -22,7 +23,6 @@ from tandem.views.source.schema_version import Version
 from tandem.views.start import DeclaredStart, StartPositions, normal_start
 from tandem.views.topic_names import TopicPattern, check_topics
 
-APPEND_TIME: Final = "_append_time"
 LOG_APPEND_TIME: Final = 1
 """The timestamp type of records whose timestamp the broker sets."""
 TABLE_ROW: Final = 2

@@ -2,19 +2,29 @@
 
 A watermark drops and delays nothing. It only labels: windows that are expected to be complete, and events that arrived in a
 window after it had been labelled so.
+
+An event is *ahead* if its time is well after its own record's timestamp. This depends on the event's record alone, so both layers
+agree on it. An event that is ahead counts like any other, in the window of its event time, but does not advance the watermark:
+one wrong clock would change the labels of all windows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tandem.views.instant import MICROSECOND
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tandem.views.arrow.partitions import by_partition
+from tandem.views.instant import APPEND_TIME, GREGORIAN, LAST, MICROSECOND
 from tandem.views.source.offset_ranges import Offsets, Partition
 
 if TYPE_CHECKING:
     from tandem.views.source.source import Source
 
-_LEAST = -(2**63)
+_LEAST: Final = -(2**63)
+_MOST: Final = 2**63 - 1
 
 
 class Newest(NamedTuple):
@@ -81,3 +91,40 @@ def least(watermarks: Sequence[int | None]) -> int | None:
 def final_until(source: "Source", reached: int, grace: timedelta = timedelta(0)) -> int:
     """The watermark less the source's lateness and `grace`: windows that end at or before it are final."""
     return max(_LEAST, reached - (source.lateness + grace) // MICROSECOND)
+
+
+def ahead(source: "Source", events: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which rows have an event time more than `source.clock_skew` after their record's timestamp.
+
+    Reads the columns of the event time and of the append time.
+    """
+    bound = min(source.clock_skew // MICROSECOND, _MOST)
+    times, stamps = (events[name].cast(pa.int64()).to_numpy() for name in (source.time_column, APPEND_TIME))
+    mask: npt.NDArray[np.bool_] = times - stamps > bound
+    return mask
+
+
+def off_calendar(events: pa.Table) -> int:
+    """How many events have a record's timestamp at the bounds of the calendar, to which `decode` moves what lies outside."""
+    stamps = events[APPEND_TIME].cast(pa.int64()).to_numpy()
+    return int(((stamps <= GREGORIAN) | (stamps >= LAST)).sum())
+
+
+def not_ahead(source: "Source", events: pa.Table) -> pa.Table:
+    """The events without those that are ahead."""
+    wrong = ahead(source, events)
+    return events.filter(pa.array(~wrong)) if wrong.any() else events
+
+
+def maxima_of(source: "Source", events: pa.Table) -> dict[Partition, Newest]:
+    """The maxima of events, in any order. It reads the columns of position, append time and event time."""
+    events = not_ahead(source, events)
+    rows = by_partition(events["_topic_id"], events["_partition"])
+    event, append = (rows.most(events[name].cast(pa.int64()).to_numpy()) for name in (source.time_column, APPEND_TIME))
+    return {place: Newest(*times) for place, *times in zip(rows.partitions, event, append, strict=True)}
+
+
+def newest_append(events: pa.Table) -> int | None:
+    """The newest append time of events, ahead or not, in microseconds since 1970; None without events."""
+    stamps = events[APPEND_TIME].cast(pa.int64()).to_numpy()
+    return int(stamps.max()) if len(stamps) else None

@@ -94,14 +94,22 @@ class _Engine:
 _thread = threading.local()
 
 
+def hide_progress_bar(connection: duckdb.DuckDBPyConnection) -> None:
+    """Keep DuckDB's bar, which comes after two seconds, out of what the caller prints.
+
+    In a kernel of Jupyter without ipywidgets there is none, and DuckDB refuses to change the setting.
+    """
+    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall()[0][0]:
+        connection.execute("SET enable_progress_bar = false")
+
+
 def _engine() -> _Engine:
     """This thread's engine; made at the first use, and again after too many schemas. Making one takes about 20 ms."""
     engine: _Engine | None = getattr(_thread, "engine", None)
     if engine is None or len(engine.lent) > SCHEMAS:
         connection = duckdb.connect(":memory:", config=_LOCKED_DOWN)
         connection.execute("SET TimeZone = 'UTC'")
-        # The bar would go to standard output after two seconds, among what the caller prints there.
-        connection.execute("SET enable_progress_bar = false")
+        hide_progress_bar(connection)
         connection.execute("SET lock_configuration = true")
         # Set once: the list of filters belongs to the whole process, so threads that change it for each query would mix theirs
         # up.
@@ -160,3 +168,14 @@ def _is_of_rows(error: BaseException) -> bool:
 def quoted(name: str) -> str:
     """The name as a SQL identifier; DuckDB reserves `offset`, `user`, `partition` and many others."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def readable(columns: pa.Schema) -> pa.Schema:
+    """The columns as a statement reads them: doubles for totals of more than 38 digits, which DuckDB lacks."""
+    return pa.schema([field.with_type(_readable(field.type)) for field in columns])
+
+
+def _readable(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(type_):
+        return pa.struct([part.with_type(_readable(part.type)) for part in type_])
+    return pa.float64() if pa.types.is_decimal256(type_) else type_

@@ -325,7 +325,7 @@ def _load(term: Term, columns: Mapping[str, pa.Array], rows: int) -> tuple[pa.Ar
             read[name] = _exact(of_part.is_, there & fits, part.readable)
         else:
             read[name] = _present(part, of_part)
-    table = pa.table({**read, _ROW: arrays.from_numpy(np.arange(rows), pa.int64())})
+    table = pa.table({**read, _ROW: arrays.row_numbers(rows)})
     array, worked = _query(term.value, term.type, table)
     return array, fine & worked
 

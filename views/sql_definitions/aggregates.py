@@ -7,14 +7,16 @@ from types import FunctionType
 from typing import Any, Final
 
 from tandem.views.errors import DefinitionError
-from tandem.views.measures import registry
+from tandem.views.measures import measure_registry
 from tandem.views.measures.measure import Measure
 from tandem.views.measures.sequences.row_pattern import PatternError
 from tandem.views.sql_definitions.literals import constant
 from tandem.views.sql_definitions.statements import Fragment, in_quotes, is_name
 
 _FUNCTIONS: Final[Mapping[str, FunctionType]] = {
-    name: function for name, function in vars(registry).items() if isinstance(function, FunctionType) and name != "derived"
+    name: function
+    for name, function in vars(measure_registry).items()
+    if isinstance(function, FunctionType) and name != "derived"
 }
 _OF_SQL: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "sum": ("total", {}),
@@ -88,7 +90,7 @@ def _count(call: Fragment, arguments: list[Fragment], condition: Fragment | None
         of = arguments[0].text
         there = f"{of if _FIELD.fullmatch(of) else f'({of})'} IS NOT NULL"
         text = there if text is None else f"({text}) AND {there}"
-    return registry.count(filter=text)
+    return measure_registry.count(filter=text)
 
 
 def _measure(call: Fragment, name: str, arguments: list[Fragment], condition: Fragment | None) -> Measure:

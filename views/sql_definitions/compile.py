@@ -35,6 +35,9 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 _MEMBER: Final = re.compile(r"    (\w+): ")
 """The beginning of a line that declares a field."""
 _TEXTS: Final = re.compile(r"'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"")
+_EXPECT: Final = "expect "
+"""Begins the option that has a condition: WITH ('expect n > 0' = 'stop')."""
+
 _STATEMENTS: Final = "CREATE SOURCE, CREATE VIEW, CREATE ROLLUP, CREATE TABLE and COMMENT ON are possible"
 
 
@@ -162,10 +165,15 @@ def _view(name: str, head: Fragment) -> ViewText:
         )
     view = view_text(name, head.start, head.cut(after + 1))
     for option, value in options.items():
+        if option.startswith(_EXPECT):
+            view.expect[option.removeprefix(_EXPECT)] = constant(value)
+            continue
         column, _, what = option.rpartition(".")
         kinds: Mapping[str, dict[str, Any]] = {"unit": view.units, "tolerance": view.tolerances}
         if what not in kinds:
-            raise value.fault(f"unknown option {option!r} of a view; options: 'column.unit', 'column.tolerance'")
+            raise value.fault(
+                f"unknown option {option!r} of a view; options: 'column.unit', 'column.tolerance', 'expect CONDITION'"
+            )
         if column not in view.columns:
             raise value.fault(f"view {name} has no column {column!r}; columns: {listed(column, view.columns)}")
         kinds[what][column] = constant(value)
@@ -254,7 +262,7 @@ def view_lines(
         lines.append((f"        {literal(name)}: {measure},", view.places[f"measure {name!r}"]))
     lines.append(("    },", view.start))
     rest: dict[str, Any] = {"where": None if view.where is None else view.where.text, "doc": view.doc}
-    rest |= {"docs": view.docs, "units": view.units, "tolerances": view.tolerances}
+    rest |= {"docs": view.docs, "units": view.units, "tolerances": view.tolerances, "expect": view.expect}
     rest |= {"name": view.name if variable != view.name else ""}
     lines += [(f"    {name}={_literal(value)},", view.start) for name, value in rest.items() if value]
     return [*lines, (")", 0), ("", 0)]

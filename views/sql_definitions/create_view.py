@@ -41,6 +41,7 @@ class ViewText:
     docs: dict[str, str] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
     tolerances: dict[str, float] = field(default_factory=dict)
+    expect: dict[str, str] = field(default_factory=dict)
     doc: str = ""
 
     @property

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 from tandem.views.arrow import arrays, python_values
 from tandem.views.bound_view import BoundMeasure
-from tandem.views.dated import DatedView, pieces
+from tandem.views.composite.dated import DatedView, pieces
 from tandem.views.kernel.present import arrange, present_arranged
 from tandem.views.kernel.rows import written
 from tandem.views.sql import engine
@@ -281,7 +281,7 @@ def far_apart(view: View, measure: BoundMeasure) -> Far | None:
 def _matched(group: Sequence[str], served: pa.Table, found: pa.Table) -> pa.Table:
     """The numbers of the rows that have the same keys and window, null where a side has none."""
     numbered = {
-        name: table.select(list(group)).append_column(_ROW, arrays.from_numpy(np.arange(table.num_rows), pa.int64()))
+        name: table.select(list(group)).append_column(_ROW, arrays.row_numbers(table.num_rows))
         for name, table in zip(_SIDES, (served, found), strict=True)
     }
     ours, theirs = _SIDES

@@ -14,9 +14,10 @@ import msgspec
 from hypothesis import strategies as st
 
 from tandem.views.errors import TandemError
+from tandem.views.instant import APPEND_TIME
 from tandem.views.source.event import Event, Field, event_fields
 from tandem.views.source.fields.event_time import instant_of, time_path
-from tandem.views.source.source import APPEND_TIME, Source
+from tandem.views.source.source import Source
 
 _LONGEST: Final = 20
 _DIGITS: Final = 12

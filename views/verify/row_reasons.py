@@ -19,7 +19,7 @@ from typing import Final, Literal, NamedTuple, get_args
 import pyarrow as pa
 
 from tandem.views.fingerprint.additive import same_events, with_measures
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.verify.cause import Cause, cause
 from tandem.views.verify.compare import difference, far_apart, pairs, tolerance
 from tandem.views.verify.row_diff import RowDifference

@@ -23,7 +23,7 @@ from tandem.bench.peers.outputs import ServedOutput, answers
 from tandem.bench.peers.provided import package, script
 from tandem.infra.settings import Settings
 from tandem.ledger.delta.addresses import Tables
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.project.project import load
 
 SOURCE: Final = "requests"

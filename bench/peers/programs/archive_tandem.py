@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.bench.peers import tandem_run
 from tandem.views.project import project
 
@@ -16,7 +16,7 @@ def main(folder: Path) -> None:
     """Archive once."""
     run = tandem_run.start(folder, "archive")
     start = time.time()
-    archive.run(run, lambda: project.load(folder))
+    write_archive.run(run, lambda: project.load(folder))
     print("RUN", start, time.time(), flush=True)
 
 

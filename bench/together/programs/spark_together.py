@@ -44,12 +44,12 @@ def hour(at: str = "at") -> Column:
 def stream(spark: SparkSession, config: QuestionConfig) -> DataFrame:
     """The events of the question's topics."""
     events = spark.readStream.format("kafka").options(**config.source, subscribe=",".join(config.topics)).load()
-    return events.select("topic", sf.from_json(sf.col("value").cast("string"), SCHEMA).alias("event")).select("topic", "event.*")
+    return events.select(sf.from_json(sf.col("value").cast("string"), SCHEMA).alias("event")).select("event.*")
 
 
 def rate(events: DataFrame) -> tuple[DataFrame, Callable[[DataFrame], DataFrame]]:
     """Both topics as one stream."""
-    counts = (sf.count_if(sf.col("topic") == "seen").alias("shown"), sf.count_if(sf.col("topic") == "clicks").alias("clicked"))
+    counts = (sf.count_if(sf.col("kind") == "seen").alias("shown"), sf.count_if(sf.col("kind") == "click").alias("clicked"))
     return events, lambda batch: batch.groupBy("ad", hour()).agg(*counts)
 
 
@@ -59,10 +59,11 @@ def cost(events: DataFrame) -> tuple[DataFrame, Callable[[DataFrame], DataFrame]
 
     def look_up(batch: DataFrame) -> DataFrame:
         batch = batch.cache()
-        new = batch.where("topic = 'bids'").select("ad", sf.col("at").alias("since"), "price")
-        bids_read = (bids.pop().union(new) if bids else new).localCheckpoint()
+        new = batch.where("kind = 'bid'").select("ad", sf.col("at").alias("since"), "price")
+        cores = batch.sparkSession.sparkContext.defaultParallelism
+        bids_read = (bids.pop().union(new).coalesce(cores) if bids else new).localCheckpoint()
         bids.append(bids_read)
-        clicks = batch.where("topic = 'clicks'").withColumn("number", sf.monotonically_increasing_id()).drop("price")
+        clicks = batch.where("kind = 'click'").withColumn("number", sf.monotonically_increasing_id()).drop("price")
         standing = (
             clicks.join(bids_read, "ad").where("since <= at").groupBy("number").agg(sf.max_by("price", "since").alias("price"))
         )

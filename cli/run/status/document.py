@@ -33,8 +33,8 @@ from tandem.serving.status.topics import topics_document
 from tandem.speed import progress
 from tandem.views.instant import utc_text
 from tandem.views.source.source import Source
+from tandem.views.source.united_source import names_of
 from tandem.views.start import start_document
-from tandem.views.united_source import names_of
 from tandem.views.view import View
 
 _MOMENT_S: Final = 2

@@ -3,6 +3,7 @@
 import logging
 import re
 import socket
+import ssl
 import threading
 import time
 import weakref
@@ -30,12 +31,18 @@ from kafka.net.selector import NetworkSelector
 
 from tandem.infra.kafka.address import Address
 from tandem.infra.kafka.contract import BrokerRefused, NoBroker
+from tandem.infra.kafka.kafka_python.token_provider import TokenProvider
+from tandem.infra.kafka.refusals import LEAST_VERSION, refusal_of, too_old
+from tandem.infra.settings.kafka_clients import OPTIONS
 
 _T = TypeVar("_T")
 
 _NAMES: Final = {
     "security.protocol": "security_protocol",
     "ssl.ca.location": "ssl_cafile",
+    "ssl.certificate.location": "ssl_certfile",
+    "ssl.key.location": "ssl_keyfile",
+    "ssl.key.password": "ssl_password",
     "sasl.mechanism": "sasl_mechanism",
     "sasl.username": "sasl_plain_username",
     "sasl.password": "sasl_plain_password",
@@ -44,6 +51,11 @@ _REQUEST_S: Final = 15
 _PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 1.0
 _DENIED: Final = (SaslAuthenticationFailedError, UnsupportedSaslMechanismError, AuthorizationError, IncompatibleBrokerVersion)
+_TLS: Final = ("[SSL: CERTIFICATE_VERIFY_FAILED]", "_ALERT_")
+"""In the client's text for a handshake that one side refuses for the other's certificate."""
+_NO_FRAME: Final = "Invalid frame length"
+"""The client's text for an answer that is not Kafka's, as that of TLS."""
+_RESPONSE: Final = re.compile(r"error_message=(?P<quote>['\"])(?P<said>.+?)(?P=quote)")
 _TIMED_OUT: Final = (KafkaTimeoutError, RequestTimedOutError)
 _HUNG_UP: Final = "socket disconnected"
 """The client's text for a connection that the broker closed. A broker closes it without an answer if a login is missing."""
@@ -72,12 +84,19 @@ class BrokerConnection:
 
 
 def connect(address: Address) -> BrokerConnection:
-    """Open a connection; raises NoBroker at once if nothing listens at any of the addresses, BrokerRefused for a wrong login."""
+    """Open a connection; raises NoBroker at once if nothing listens at any of the addresses.
+
+    Raises LoginRefused, UnknownAuthority or BrokerTooOld for a broker that cannot be used.
+    """
     refusals = [_refusal(server.strip(), address.timeout_s) for server in address.bootstrap.split(",")]
     if all(refusals):
         raise NoBroker(f"no Kafka broker at {address.bootstrap}: {refusals[0]}")
     with opening(address) as options:
         admin = KafkaAdminClient(**options)
+    version = admin._manager.broker_version  # noqa: SLF001 - the client answers by it, and has no other name for it
+    if version is not None and version < LEAST_VERSION:
+        admin.close()
+        raise too_old(address, f"it answers as version {'.'.join(map(str, version))}")
     opened = Open()
     weakref.finalize(opened, _close, admin)
     return BrokerConnection(address, admin, opened)
@@ -103,16 +122,21 @@ def opening(address: Address) -> Iterator[dict[str, Any]]:
         failure = next((one.failure for one in made if one.failure is not None), None)
         for one in made:
             one.close()
-        if isinstance(failure or error, _DENIED):
-            raise BrokerRefused(f"Kafka at {address.bootstrap} refuses the login: {reason(failure or error)}") from None
+        if _denies(failure or error):
+            raise _refusal_of(address, "a connection", failure or error) from None
         raise NoBroker(_hung_up(address) if _disconnected(failure) else _silence(address, failure)) from None
 
 
 def configuration(address: Address) -> dict[str, Any]:
     """The configuration of a kafka-python client of this address."""
-    given = {_NAMES[name]: value for name, value in address.options.items()}
+    given: dict[str, Any] = {_NAMES[name]: value for name, value in address.options.items() if name in _NAMES}
     if "security_protocol" in given:
         given["security_protocol"] = given["security_protocol"].upper()
+    if given.get("sasl_mechanism") == "OAUTHBEARER":
+        given["sasl_oauth_token_provider"] = TokenProvider(address.options, address.timeout_s)
+    for name, value in address.further.items():
+        if python := OPTIONS[name].python:
+            given[python] = int(value) if value.isdigit() else value
     return {
         "bootstrap_servers": [server.strip() for server in address.bootstrap.split(",")],
         "bootstrap_timeout_ms": address.timeout_s * 1000,
@@ -135,7 +159,7 @@ def ask(connection: BrokerConnection, what: str, question: Callable[[], _T]) -> 
         try:
             return question()
         except KafkaError as error:
-            if isinstance(error, _DENIED) or not heals(error):
+            if _denies(error) or not heals(error):
                 raise refusal(connection, what, error) from None
             if time.monotonic() + pause > deadline:
                 raise NoBroker(_silence(connection.address, error)) from None
@@ -145,8 +169,24 @@ def ask(connection: BrokerConnection, what: str, question: Callable[[], _T]) -> 
 
 def refusal(connection: BrokerConnection, what: str, error: BaseException) -> NoBroker:
     """The broker's answer to a request as an error to raise."""
+    if isinstance(error, KafkaError) and _denies(error):
+        return _refusal_of(connection.address, what, error)
     kind = NoBroker if isinstance(error, KafkaError) and error.retriable else BrokerRefused
     return kind(f"{what} at {connection.address.bootstrap}: {reason(error)}")
+
+
+def _denies(error: BaseException | None) -> bool:
+    """Whether the broker refuses the client, or the client the broker's certificate, so that a retry does not help."""
+    if isinstance(error, KafkaConnectionError):
+        return any(each in reason(error) for each in _TLS)
+    return isinstance(error, _DENIED)
+
+
+def _refusal_of(address: Address, what: str, error: BaseException) -> BrokerRefused:
+    """The error to raise for a denial, by its message, or else by its message and the name of its class."""
+    words = reason(error)
+    refusal = refusal_of(address, words, what=what) or refusal_of(address, f"{words} ({type(error).__name__})", what=what)
+    return refusal or BrokerRefused(f"{what} at {address.bootstrap}: {words}")
 
 
 def heals(error: KafkaError) -> bool:
@@ -157,6 +197,8 @@ def heals(error: KafkaError) -> bool:
 def reason(error: BaseException) -> str:
     """The error in Kafka's words, or else by its name: MessageSizeTooLargeError is "message size too large"."""
     said = next((str(one) for one in error.args if one), "")
+    if answer := _RESPONSE.search(said):
+        return answer["said"]
     return said or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(error).__name__.removesuffix("Error")).lower()
 
 
@@ -167,7 +209,12 @@ class _Manager(KafkaConnectionManager):
 
     def get_connection(self, node_id: Any, **options: Any) -> Any:
         before = self._conns.get(node_id)
-        connection = super().get_connection(node_id, **options)
+        try:
+            connection = super().get_connection(node_id, **options)
+        except UnknownBrokerIdError:
+            # The broker joined since the last update; without this the client would update only minutes later.
+            self.cluster.request_update()
+            raise
         if connection is not before:
             for ended in (connection.init_future, connection.close_future):
                 ended.add_errback(lambda error: self._failed(node_id, error))
@@ -184,7 +231,7 @@ class _Manager(KafkaConnectionManager):
         return connection
 
     def maybe_raise_auth_failure(self, node_id: Any) -> None:
-        if isinstance(self.failure, _DENIED):
+        if self.failure is not None and _denies(self.failure):
             raise self.failure
         super().maybe_raise_auth_failure(node_id)
 
@@ -202,15 +249,30 @@ class _Manager(KafkaConnectionManager):
 
     def _failed(self, node_id: Any, error: KafkaError) -> None:
         # A timeout is less specific than the error before it.
-        if self.failure is None or (not isinstance(self.failure, _DENIED) and not isinstance(error, _TIMED_OUT)):
+        if self.failure is None or (not _denies(self.failure) and not isinstance(error, _TIMED_OUT)):
             self.failure = error
-        if isinstance(error, _DENIED):
+        if _denies(error):
             self._auth_failures[node_id] = error
+
+
+class _Selector(NetworkSelector):
+    """Bounds a TLS handshake: kafka-python 3.0.12 waits without end for a broker that accepts a connection and then hangs."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._handshake_s = options["request_timeout_ms"] / 1000
+
+    def _wait(self, fileobj: Any, timeout_at: float | None = None) -> Any:
+        if timeout_at is None and isinstance(fileobj, ssl.SSLSocket) and fileobj.version() is None:
+            timeout_at = time.monotonic() + self._handshake_s
+        return super().wait_read(fileobj, timeout_at)
+
+    wait_read = _wait  # the name by which the client calls it
 
 
 class _Client(KafkaNetClient):
     def __init__(self, **options: Any) -> None:
-        net = NetworkSelector(**options)
+        net = _Selector(**options)
         manager = _Manager(net, **options)
         # kafka-python 3.0.12 does not hand the option `allow_auto_create_topics` on to the requests that it is about.
         manager.cluster.config["allow_auto_create_topics"] = False
@@ -237,8 +299,8 @@ def _silence(address: Address, error: BaseException | None) -> str:
 
 
 def _disconnected(error: BaseException | None) -> bool:
-    """Whether the broker itself ended a connection."""
-    return isinstance(error, KafkaConnectionError) and _HUNG_UP in reason(error)
+    """Whether the broker itself ended a connection, or answers by another protocol."""
+    return isinstance(error, KafkaError) and any(each in reason(error) for each in (_HUNG_UP, _NO_FRAME))
 
 
 def _hung_up(address: Address) -> str:

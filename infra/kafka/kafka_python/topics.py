@@ -28,8 +28,14 @@ from tandem.views.topic_names import TopicPattern
 _ANY: Final = 2**63 - 1
 _OWN_TIME: Final = {"message.timestamp.type": "LogAppendTime"}
 _READY_PAUSE_S: Final = 0.05
+_MOST_COPIES: Final = 3
 _ITERATIONS: Final = 4096
 """The least that Kafka accepts: more would only protect a password that a person can remember."""
+
+
+def brokers(connection: BrokerConnection) -> int:
+    """The number of brokers that the cluster has now. Raises NoBroker."""
+    return len(ask(connection, "the brokers", connection.admin.describe_cluster)["brokers"])
 
 
 def describe(connection: BrokerConnection, names: Iterable[str]) -> dict[str, Topic]:
@@ -180,7 +186,7 @@ def create(
     ahead: timedelta | None = timedelta(hours=1),
     compacted: bool = False,
 ) -> dict[str, Topic]:
-    """Create the topics that do not exist yet, with the settings' partitions and retention. Returns all of them, ready for use.
+    """Create the topics that do not exist yet, with the settings' partitions, replicas and retention. Returns all, ready for use.
 
     Records of topics in `own_time` get the time at which the log receives them, whatever their producers set. The other topics
     accept records whose timestamp is at most `ahead` of the broker's clock; with None any timestamp. `compacted` topics keep the
@@ -192,16 +198,27 @@ def create(
     most = _ANY if ahead is None else ahead // timedelta(milliseconds=1)
     common = {"retention.ms": str(kafka.retention_hours * 3_600_000 or -1), "message.timestamp.after.max.ms": str(most)}
     common |= {"cleanup.policy": "compact"} if compacted else {}
-    for name in dict.fromkeys(wanted):
-        if name not in existing:
-            new = NewTopic(
-                name,
-                kafka.partitions,
-                kafka.replication if kafka.bootstrap else 1,
-                topic_configs=common | (_OWN_TIME if name in own_time else {}),
-            )
-            _create(connection, new)
-    return _settled(connection, wanted) if len(existing) < len(set(wanted)) else existing
+    absent = [name for name in dict.fromkeys(wanted) if name not in existing]
+    if not absent:
+        return existing
+    copies = _copies(connection, settings)
+    common |= {"min.insync.replicas": str(_least_copies(copies))}
+    for name in absent:
+        configuration = common | (_OWN_TIME if name in own_time else {})
+        _create(connection, NewTopic(name, kafka.partitions, copies, topic_configs=configuration))
+    return _settled(connection, wanted)
+
+
+def _copies(connection: BrokerConnection, settings: Settings) -> int:
+    """The replicas of a new topic: as set, or as many as there are brokers, at most three."""
+    if settings.kafka.bootstrap and settings.kafka.replication:
+        return settings.kafka.replication
+    return min(_MOST_COPIES, brokers(connection))
+
+
+def _least_copies(copies: int) -> int:
+    """The replicas that must have a record before it is acknowledged: a majority, and one of two, so that one broker may fail."""
+    return copies // 2 + 1 if copies > 2 else 1
 
 
 def _create(connection: BrokerConnection, new: NewTopic) -> None:

@@ -16,7 +16,7 @@ class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             description="Milliseconds between two polls for new commits and publications. While hot tails answer every view, "
             "polls are at least 250 ms apart. While answers count the whole log, an object store is polled every 5 seconds, or "
-            "every `poll_ms` if that is longer."
+            "every `poll_ms` if that is longer. Sinks and alerts poll every 200 ms, or every `poll_ms` if that is longer."
         ),
     ] = 50
     rate: Annotated[
@@ -82,8 +82,8 @@ class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory_mb: Annotated[
         Positive,
         Meta(
-            description="Megabytes of views cached in memory, in `tandem serve` and in `connect`; other views are read from "
-            "their files."
+            description="Megabytes of views cached in memory, in `tandem serve` and in `connect`. Other views are read from "
+            "their files; what was read stays cached, up to an eighth of this."
         ),
     ] = 1024
     hot: Annotated[
@@ -98,4 +98,11 @@ class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Positive,
         Meta(description="Maximum megabytes of a source's hot records; beyond it answers wait for the next commit."),
     ] = 256
+    log_answers: Annotated[
+        bool,
+        Meta(
+            description="Whether `tandem serve` logs the rows that it answers to look-ups, for `tandem points --check`: key, "
+            "measures and positions of each, in `logs/answers.log` within the bounds of `[logs]`."
+        ),
+    ] = False
     oidc: OidcSettings = OidcSettings()

@@ -44,4 +44,12 @@ class SparkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     executor_wait_s: Annotated[
         Positive, Meta(description="On a cluster: seconds to wait for the first executor of a session, before it is refused.")
     ] = 60
+    executor_idle_s: Annotated[
+        Count,
+        Meta(
+            description="On a cluster: seconds without a task after which Spark releases an executor. Under load it requests "
+            "executors again, up to `spark.cores_max` or `speed.cores_max`; the last one stays. 0: executors stay as long as "
+            "their driver."
+        ),
+    ] = 0
     conf: Annotated[dict[str, str], Meta(description="Additional Spark properties; they override Tandem's own.")] = {}

@@ -47,12 +47,13 @@ class SpeedSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 1024
     table_mb: Annotated[
-        Positive,
+        Count,
         Meta(
-            description="Maximum megabytes of versions of each table in which views look up. The speed layer has them in memory, "
-            "and so has each Spark worker; a larger table ends it in a sentence."
+            description="Maximum megabytes of memory for each table in which views look up, in the speed layer, each Spark "
+            "worker and a hot tail. A larger table is in files on disk, from which each micro-batch reads the versions of its "
+            "keys; 0 puts all tables in files."
         ),
-    ] = 512
+    ] = 64
     table_wait_ms: Annotated[
         Count,
         Meta(

@@ -61,8 +61,23 @@ class FiguresDocument(BaseModel):
     tolerance: float
 
 
+class ExpectationDocument(BaseModel):
+    """A condition that a view expects of its rows, and how many do not meet it."""
+
+    condition: str
+    severity: str = Field(examples=["stop", "warn"])
+    rows: int | None = Field(description="The rows that it was checked for; null for a condition over their number.")
+    unmet: int
+    worst: list[dict[str, Any]] = Field(
+        description="Of the worst rows the `row`'s keys and window, the `values` that the condition reads, and how `far` it is."
+    )
+
+
 class AuditedDocument(BaseModel):
-    """The audit of a measure in one run; `figures` is null if nothing was compared, and `obstacle` says why."""
+    """The audit of a measure in one run; `figures` is null if nothing was compared, and `obstacle` says why.
+
+    That of a condition has an `expectation` instead, and no measure.
+    """
 
     at: str
     version: int
@@ -76,6 +91,7 @@ class AuditedDocument(BaseModel):
     cause: str | None
     figures: FiguresDocument | None
     examples: list[dict[str, Any]]
+    expectation: ExpectationDocument | None
 
 
 class AuditsDocument(BaseModel):

@@ -200,6 +200,7 @@ class LookupDocument(BaseModel):
     keys: list[dict[str, StrictStr | StrictInt | StrictFloat | StrictBool | None]] = Field(min_length=1)
     start: str | None = Field(None, alias="from", description="Windows that start at or after this time.")
     to: str | None = Field(None, description="Windows that start before this time.")
+    at: str | None = Field(None, description="Of a table: the versions that were valid at this event time, not the latest.")
     measures: list[str] | None = Field(None, min_length=1, description="Names of measures. Default: all.")
     layer: Layer | None = None
 

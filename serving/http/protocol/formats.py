@@ -41,6 +41,8 @@ _ANY: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
     """Rows as JSON objects, in the table's order, with whatever columns it has."""
+    if not table.num_rows:
+        return []
     columns = [written(table.column(place).combine_chunks(), field) for place, field in enumerate(table.schema)]
     return [dict(zip(table.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
 

@@ -9,6 +9,12 @@ from pydantic import BaseModel, ConfigDict
 from tandem.serving.read.outputs import Late, Output
 from tandem.serving.read.provenance import Layer
 
+Pairs = tuple[tuple[str, str], ...]
+"""Names and values of parameters, in order."""
+
+LONGEST: Final = 8000
+"""Characters of a parameter that may have the offsets of every partition."""
+
 KEYS: Final = "key."
 """The prefix of parameters that are values of a view's keys."""
 
@@ -34,7 +40,11 @@ Order = Annotated[
 Limit = Annotated[int, Query(ge=1, description="Maximum number of rows per page; the server has an upper limit of its own.")]
 CursorText = Annotated[
     str | None,
-    Query(alias="cursor", description="`next` of the previous page: continues there, on the same snapshot.", max_length=400),
+    Query(
+        alias="cursor",
+        description="`next` of the previous page: continues there, on the same snapshot, at any server of the project.",
+        max_length=LONGEST,
+    ),
 ]
 Publication = Annotated[
     int | None, Query(ge=1, lt=2**31, description="Answer from the batch views of this publication, if it is retained.")
@@ -57,7 +67,7 @@ MinPosition = Annotated[
         description="Wait until the answer counts this position, a JSON object such as `realtime` in provenance. 504 if that "
         "takes too long.",
         examples=['{"T": {"0": 31}}'],
-        max_length=8000,
+        max_length=LONGEST,
     ),
 ]
 MaxAge = Annotated[
@@ -85,7 +95,7 @@ Window = Annotated[
 ]
 
 Since = Annotated[
-    str | None, Query(description="Send changes since this token, the id of an event. Default: from now on.", max_length=8000)
+    str | None, Query(description="Send changes since this token, the id of an event. Default: from now on.", max_length=LONGEST)
 ]
 
 Where = Annotated[
@@ -94,7 +104,7 @@ Where = Annotated[
         description="Rows for which this condition is true: comparisons of columns and constants with AND, OR, NOT, BETWEEN, IN, "
         "IS NULL, `+`, `-` and `*`, of at most 400 characters.",
         examples=["n > 100"],
-        max_length=8000,
+        max_length=LONGEST,
     ),
 ]
 

@@ -53,8 +53,8 @@ from tandem.views.source.decoder import decoder_name
 from tandem.views.source.event import Field, event_fields
 from tandem.views.source.record_filter import ByHeader
 from tandem.views.source.source import IDEMPOTENCY_KEY, Source
+from tandem.views.source.united_source import names_of
 from tandem.views.source.value_types import field_kind
-from tandem.views.united_source import names_of
 from tandem.views.view import View, answer_schema
 
 

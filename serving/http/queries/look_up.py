@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.types import Scope
 
+from tandem.ledger.delta.errors import Unreadable
 from tandem.serving.access.rights import Principal
 from tandem.serving.http.protocol.media_types import JSON
 from tandem.serving.http.protocol.parameters import KEYS, key_texts
@@ -40,6 +41,8 @@ LEVEL: Final = 3
 _VALUE: Final = "{view}"
 _ANY: Final = frozenset({None, b"*/*", JSON.encode()})
 _WITH_BODY: Final = (b"content-length", b"transfer-encoding")
+_OF_FRAMEWORK: Final = (*_WITH_BODY, b"tandem-receipt", b"tandem-monotonic")
+"""Headers with which the framework answers."""
 _ONCE: Final = frozenset({"window", "measures"})
 _VARY: Final = b"Accept, Authorization"
 
@@ -99,7 +102,7 @@ class Direct:
         server, headers = self.server, dict(scope["headers"])
         if (
             len(headers) < len(scope["headers"])
-            or any(name in headers for name in _WITH_BODY)
+            or any(name in headers for name in _OF_FRAMEWORK)
             or headers.get(b"accept") not in _ANY
             or improper(scope, server.settings.body_kb << 10) is not None
         ):
@@ -110,9 +113,12 @@ class Direct:
         has = headers.get(b"if-none-match")
         asked = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         who, found = str(principal), None
+        try:
+            question = inquiry(self.route.path_format, view, asked, server.seal)
+        except Unreadable:  # the key of its digest: the framework meets the same error
+            return None
         if server.limits.enter(who) is not None:
             return None
-        question = inquiry(self.route.path_format, view, asked, server.seal)
         try:
             found = _row(server, principal, view, asked, None if has is None else has.decode("latin-1"))
             if found is not None and len(found.body or b"") > LARGE:
@@ -193,6 +199,8 @@ def _row(server: Server, principal: Principal, name: str, asked: Pairs, if_none_
         return Row(entity, None, 0)
     if found is not None and len(measures) < len(view.measures):
         found = {column: found[column] for column in (*columns(view, measures), MARK) if column in found}
+    if server.answers is not None:
+        server.answers.row(view, (one.key, one.start), found, measures, memory.provenance)
     zone = zone_name(view)
     row = found if found is None or zone is None else with_local(found, zone)
     touched = found is not None and MARK in found

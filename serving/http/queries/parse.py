@@ -4,16 +4,21 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
 from msgspec import Meta
 
+from tandem.ledger.log.positions import Position
 from tandem.serving.access.rights import Principal
-from tandem.serving.http.answers.cache import Order, Question, digest_of, outside
+from tandem.serving.access.sealed_text import Seal
+from tandem.serving.http.answer_cache.cache import CachedAnswer
+from tandem.serving.http.answer_cache.chunks import Order
+from tandem.serving.http.answer_cache.question import Question, digest_of, outside
+from tandem.serving.http.answer_cache.rebuilt_snapshot import SnapshotBasis
 from tandem.serving.http.models.rows import LookupDocument
-from tandem.serving.http.protocol.parameters import RowParameters, RowsParameters
+from tandem.serving.http.protocol.parameters import LONGEST, RowParameters, RowsParameters
 from tandem.serving.http.protocol.problem import Problem
 from tandem.serving.read.provenance import Layer
 from tandem.serving.read.selection import (
@@ -27,7 +32,7 @@ from tandem.serving.read.selection import (
     select,
 )
 from tandem.serving.read.window_zone import clocks, zone_name
-from tandem.views.errors import listed
+from tandem.views.errors import TandemError, listed
 from tandem.views.view import View, answer_schema, state_schema
 
 
@@ -104,7 +109,8 @@ def _of_texts(view: View) -> bool:
 
 def lookup_question(view: View, principal: Principal, body: LookupDocument) -> Question:
     """The question about the rows of many keys, without the keys themselves. Raises BadSelection."""
-    selection = select(view, restricted(view, principal, {}), _between(view, body.start, body.to))
+    at = None if body.at is None else parse_time(body.at)
+    selection = select(view, restricted(view, principal, {}), _between(view, body.start, body.to), at=at)
     return Question(view, selection, body.layer or "merged")
 
 
@@ -147,25 +153,49 @@ def restricted(view: View, principal: Principal, named: Mapping[str, pa.Scalar])
     return {**named, **bound}
 
 
-_LONGEST: Final = 400
-
-
 class Cursor(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
-    """`stand` names the snapshot and `digest` the question; the page begins after `given` rows."""
+    """`stand` names the snapshot and `digest` the question; the page begins after `given` rows.
+
+    `dice` names the computation of estimates. From `publication` and `ends`, the positions by source, any server of the project
+    builds the snapshot.
+    """
 
     stand: Annotated[str, Meta(max_length=64)]
     digest: Annotated[str, Meta(max_length=64)]
     given: Annotated[int, Meta(ge=0, lt=2**53)]
+    dice: Annotated[str, Meta(max_length=64)] = ""
+    publication: Annotated[int, Meta(ge=0, lt=2**31)] = 0
+    ends: dict[str, dict[str, dict[str, int]]] = {}  # msgspec copies it
+
+    @classmethod
+    def after(cls, answer: CachedAnswer, rows: int) -> "Cursor":
+        """The cursor of the page after this many rows of an answer."""
+        number, ends = (0, {}) if answer.basis is None else answer.basis.to_json()
+        return cls(answer.stand, answer.digest, rows, answer.dice, number, ends)
+
+    @property
+    def basis(self) -> SnapshotBasis | None:
+        """From what the snapshot is built. Raises TandemError."""
+        ends = {source: Position.from_json(end) for source, end in self.ends.items()}
+        return SnapshotBasis(self.publication, ends) if self.publication else None
 
 
-def cursor_text(cursor: Cursor) -> str:
-    """The cursor as a parameter of a URL."""
-    return urlsafe_b64encode(msgspec.json.encode(cursor)).decode().rstrip("=")
+def cursor_text(cursor: Cursor, seal: Seal | None) -> str:
+    """The cursor as a parameter of a URL, sealed for a caller that may not see positions.
+
+    A text that is too long for a parameter leaves the positions out: then only the server that sent it can go on.
+    """
+    content = msgspec.json.encode(cursor)
+    text = seal.close(content.decode()) if seal else urlsafe_b64encode(content).decode().rstrip("=")
+    return text if len(text) <= LONGEST else cursor_text(msgspec.structs.replace(cursor, publication=0, ends={}), seal)
 
 
-def parse_cursor(text: str) -> Cursor:
-    """Inverse of `cursor_text`. Raises BadSelection."""
+def parse_cursor(text: str, seal: Seal | None) -> tuple[Cursor, SnapshotBasis | None]:
+    """Inverse of `cursor_text`, with the basis of the cursor. Raises BadSelection."""
     try:
-        return msgspec.json.decode(urlsafe_b64decode(text[:_LONGEST] + "=" * (-len(text) % 4)), type=Cursor)
-    except (ValueError, msgspec.MsgspecError):
+        content = (seal.open(text) or "") if seal else urlsafe_b64decode(text[:LONGEST] + "=" * (-len(text) % 4))
+        cursor = msgspec.json.decode(content, type=Cursor)
+        basis = cursor.basis
+    except (ValueError, msgspec.MsgspecError, TandemError):
         raise BadSelection("invalid cursor; use `next` from the previous page") from None
+    return cursor, basis

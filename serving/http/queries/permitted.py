@@ -7,7 +7,7 @@ from tandem.serving.http.protocol.problem import Problem
 from tandem.views.errors import listed
 from tandem.views.project.project import Project
 from tandem.views.source.source import Source
-from tandem.views.united_source import all_sources, names_of
+from tandem.views.source.united_source import all_sources, names_of
 from tandem.views.view import View
 
 

@@ -9,7 +9,8 @@ from fastapi import Request, Response
 from tandem.serving.http.protocol.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
 from tandem.serving.http.protocol.media_types import JSON
 from tandem.serving.http.protocol.problem import Problem
-from tandem.serving.http.queries.ask import Found
+from tandem.serving.http.queries.answer_question import Found
+from tandem.serving.http.queries.monotonic import HEADER
 from tandem.serving.http.queries.parse import Cursor, columns, cursor_text
 from tandem.serving.http.requests import audit_log
 from tandem.serving.http.requests.server import principal_of, server_of
@@ -36,20 +37,22 @@ async def respond(
     server, principal, answer = server_of(request), principal_of(request), found.answer
     media = accepted(request.headers.get("accept"))
     refuse_other(media, escaped=escaped)
-    total = answer.table.num_rows
-    ends = total if limit is None else min(total, found.given + limit)
+    total, there = answer.total, answer.first + int(answer.table.num_rows)
+    ends = min(total, there if limit is None else min(there, found.given + limit))  # a page ends where its chunk does
     written = f"{media}; escaped" if escaped else media
     entity = entity_of(answer.tag, found.measures, bound=found.bound, given=found.given, ends=ends, media=written)
+    echo = {} if found.monotonic is None else {HEADER: found.monotonic}
     if (same := unchanged(request.method, request.headers.get("if-none-match"), entity)) is not None:
+        same.headers.update(echo)
         return same
     following = None
     if ends < total:
-        following = cursor_text(Cursor(answer.stand, answer.digest, ends))
+        following = cursor_text(Cursor.after(answer, ends), server.seal if found.bound else None)
     told = provenance(answer.provenance, bound=found.bound)
     said: dict[str, Any] = {"view": answer.view.name, "provenance": told}
     if not single:
         said |= {"total": total, "next": following, **(extra or {})}
-    table, touched = split(answer.table.slice(found.given, max(0, ends - found.given)))
+    table, touched = split(answer.table.slice(found.given - answer.first, max(0, ends - found.given)))
     audit_log.of(request).rows = table.num_rows
     table, headers = table.select(columns(answer.view, found.measures)), headers_of(told, total=total, following=following)
     marks, zone = answer.provenance.exactness.marks, zone_name(answer.view)
@@ -61,7 +64,7 @@ async def respond(
             400,
             f"the response would have {len(body)} bytes, more than {server.settings.response_mb} MB; lower limit",
         )
-    return Response(body, 200, {**headers_with(entity), **({} if media == JSON else page.headers)}, media)
+    return Response(body, 200, {**headers_with(entity), **echo, **({} if media == JSON else page.headers)}, media)
 
 
 def entity_of(tag: str, measures: tuple[str, ...], *, bound: bool, given: int, ends: int, media: str) -> str:

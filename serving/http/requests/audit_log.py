@@ -25,12 +25,16 @@ _FAILED: Final = 500
 
 @dataclass
 class Inquiry:
-    """A question in progress: route and views are known when it begins; `rows` is None if none were sent."""
+    """A question in progress: route and views are known when it begins; `rows` is None if none were sent.
+
+    `status` is that of the question's own answer, where the response that carries it has another, as at `/mcp`.
+    """
 
     route: str
     views: Sequence[str]
     digest: str
     rows: int | None = None
+    status: int | None = None
 
 
 def inquiry(route: str, view: str | None, asked: Sequence[tuple[str, str]], seal: Seal, body: bytes = b"") -> Inquiry:
@@ -73,6 +77,7 @@ def record(
     server.metrics.ended(method=scope["method"], route=route, status=status, seconds=seconds, size=size)
     client, ms = (scope.get("client") or ("",))[0], round(seconds * 1000, 1)
     if asked is not None:
+        of_answer = asked.status or status
         server.audit.info(
             "question",
             who=who,
@@ -81,8 +86,8 @@ def record(
             views=[*asked.views],
             question=asked.digest,
             rows=asked.rows,
-            outcome=outcome(status),
-            status=status,
+            outcome=outcome(of_answer),
+            status=of_answer,
             ms=ms,
         )
     server.access.info(

@@ -98,6 +98,12 @@ class Gated(APIRoute):
         await server.lane.settled()
 
 
+def withdraw(request: Request) -> None:
+    """Return a request's share of its principal's limits, so that an inner request can take it."""
+    held_by(request).pop_all()
+    server_of(request).limits.withdraw(str(principal_of(request)))
+
+
 def gated(app: FastAPI) -> list[Gated]:
     """The routes of an application. Raises TandemError if one of them is not behind the gate."""
     found = []

@@ -17,17 +17,19 @@ from tandem.serving.access.limits import Failures, PrincipalLimits, Shares
 from tandem.serving.access.oidc import IdentityProviders
 from tandem.serving.access.rights import Principal
 from tandem.serving.access.sealed_text import Seal
-from tandem.serving.http.answers.lane import Lane
-from tandem.serving.http.answers.release_lanes import AnyLane, ReleaseLanes
-from tandem.serving.http.answers.watchdog import Watchdog
+from tandem.serving.http.answer_cache.lane import Lane
+from tandem.serving.http.answer_cache.release_lanes import AnyLane, ReleaseLanes
+from tandem.serving.http.answer_cache.watchdog import Watchdog
 from tandem.serving.http.commands import Redecode, Runs
 from tandem.serving.http.metrics import Metrics
 from tandem.serving.http.protocol.problem import Problem
+from tandem.serving.http.requests.answer_log import AnswerLog
 from tandem.serving.ingest.gateway import Gateway
 from tandem.serving.sql.merged_views import Statements
 from tandem.serving.status.freshness import FreshnessSampler
 from tandem.serving.status.parts import Parts
 from tandem.serving.status.pipeline import Pipeline
+from tandem.serving.why.topic_tail import LogTail
 
 T = TypeVar("T")
 
@@ -41,7 +43,7 @@ class Server:
 
     Each principal has a share of: requests (`limits`), streams of changes (`streams`), unread bytes of responses (`unread`), and
     turns of the threads of `lane`, `statements` and `pool`. `access` gets a line for each request, `audit` one for each
-    question, `log` all other messages.
+    question, `log` all other messages, `answers` the rows of look-ups if the settings want that.
     """
 
     settings: ServingSettings
@@ -52,6 +54,7 @@ class Server:
     watchdog: Watchdog
     statements: Statements
     tables: Tables
+    tail: LogTail
     pipeline: Pipeline
     freshness: FreshnessSampler
     parts: Parts
@@ -67,6 +70,7 @@ class Server:
     log: FilteringBoundLogger
     access: Lines
     audit: Lines
+    answers: AnswerLog | None
     now: Callable[[], datetime]
     clock: Callable[[], float]
 

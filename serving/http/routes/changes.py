@@ -7,15 +7,16 @@ from typing import Annotated, Any, Final
 
 import msgspec
 import pyarrow as pa
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import StreamingResponse
 
 from tandem.serving.access.rights import Principal
-from tandem.serving.changes import HEARTBEAT_S, Changes, ChangesToken, TokenGone, ViewFollower, watch
-from tandem.serving.http.answers.cache import AnswerCache
-from tandem.serving.http.answers.release_lanes import AnyLane
+from tandem.serving.changes import HEARTBEAT_S, Changes, ChangesToken, TokenGone, ViewFollower, reaching, watch
+from tandem.serving.http.answer_cache.cache import AnswerCache
+from tandem.serving.http.answer_cache.release_lanes import AnyLane
 from tandem.serving.http.models.openapi import problems
 from tandem.serving.http.protocol.formats import provenance, rows_of
+from tandem.serving.http.protocol.media_types import JSON
 from tandem.serving.http.protocol.parameters import (
     KEY_VALUES,
     LateRows,
@@ -67,7 +68,10 @@ router = APIRouter(route_class=Gated, tags=["rows"])
     "/views/{view}/changes",
     openapi_extra={"x-verb": "read", **KEY_VALUES},
     response_class=StreamingResponse,
-    responses={200: {"content": {_STREAM: {"schema": {"type": "string"}, "example": _EVENT}}}, **problems(404, 410)},
+    responses={
+        200: {"content": {_STREAM: {"schema": {"type": "string"}, "example": _EVENT}, JSON: {"schema": {"type": "object"}}}},
+        **problems(404, 410),
+    },
 )
 async def changes(
     request: Request,
@@ -82,13 +86,13 @@ async def changes(
     when: WhenSent = "commit",
     release: Release = None,
     last_event_id: Annotated[str | None, Header(description="As `since`; sent by an EventSource when it reconnects.")] = None,
-) -> StreamingResponse:
+) -> Response:
     """Rows that changed since the last update, whenever answers change: server-sent events `rows`.
 
-    The id of an event is a token. From it, `since` or the header Last-Event-ID continues without loss or repetition while the
-    tables have the history, and for 30 seconds at the server that sent the event; those of the last event begin when the
-    stream ends. Then 410. With a hot tail, tables have the history of a token that counts hot commits for a second or a
-    few, most often.
+    The id of an event is a token. From it, `since` or the header Last-Event-ID continues without loss or repetition, at any
+    server of the project while the tables have the history, and for 30 seconds at the server that sent the event; those of the
+    last event begin when the stream ends. Then 410. A token that counts hot commits is only valid at the server that sent it,
+    and there, after the 30 seconds, for a second or a few, most often.
     With `where` or values of keys, a row that begins to match is in `rows`, and a row that stops matching is in `gone`; continue
     with the same ones. An event that has an id alone moves the token on while nothing matches.
     `gone` has the keys and windows of deleted rows. With `output=append` `late` has the changed rows of windows that were final
@@ -96,31 +100,40 @@ async def changes(
     beginning), `before` and `after`. Without a token both begin with all their rows, in one event.
     An event `over` gives the reason why a stream ends: request all rows again.
     The stream ends when the token expires.
+    With `Accept: application/json` the answer is one document, at once: the data of the next event, without rows if nothing
+    changed, and its id as `token`. Without a token it has the current one.
     """
     server, principal = server_of(request), principal_of(request)
-    who, text = str(principal), since or last_event_id
+    who, text, once = str(principal), since or last_event_id, request.headers.get("accept") == JSON
+    if once and when != "commit":
+        raise Problem(400, f"when={when} needs a stream of events; leave it out, or accept {_STREAM}")
     if not server.streams.take(who):
         said = f"{server.streams.held(who)} streams of this token are open, which is its limit now; close one, then try again"
         raise Problem(429, said, headers={"Retry-After": "1"})
     held_by(request).callback(server.streams.give_back, who)
     lane = await lane_of(request, release)
 
-    def seen(cache: AnswerCache) -> tuple[Store, Pinned, RowsWanted, str | None]:
+    def seen(cache: AnswerCache) -> tuple[Store, Pinned, RowsWanted, ChangesToken | None, str | None]:
         of = view_for(cache.views(), view, principal)
         keys = restricted(of, principal, parse_keys(of, key_texts(request.query_params.multi_items(), null)))
         columns = parse_measures(of, measures)
         wanted = RowsWanted(keys, where, columns, simple=True, output=output, late=late, when=when)
-        return cache.store, cache.live(), wanted, zone_name(of)
+        token = _token(server, principal, text)
+        reaching(cache.store, view, token)
+        cache.pin()
+        return cache.store, cache.live(), wanted, token, zone_name(of)
 
-    store, pinned, wanted, zone = await lane.ask(seen, by=who)
+    store, pinned, wanted, token, zone = await lane.ask(seen, by=who)
     try:
         # Not in the lane's thread: the earlier publication may have to be read whole.
         watching = await server.work(
             principal,
-            lambda: watch(store, pinned, view, _token(server, principal, text), wanted),
+            lambda: watch(store, pinned, view, token, wanted),
         )
     except TokenGone as error:
         raise Problem(410, _GONE if principal.rights.rows else str(error)) from error
+    if once:
+        return await _once(request, watching, pinned, zone)
     shown = request.headers["authorization"].partition(" ")[2].strip()
     return StreamingResponse(
         _events(server, lane, principal, watching, zone=zone, shown=shown, asked=audit_log.of(request)),
@@ -140,6 +153,32 @@ def _token(server: Server, principal: Principal, text: str | None) -> ChangesTok
         return ChangesToken.parse(plain)
     except TandemError as error:
         raise BadSelection(str(error)) from error
+
+
+async def _once(request: Request, watching: ViewFollower, pinned: Pinned, zone: str | None) -> Response:
+    """The changes up to a snapshot as one document, with the token from which the next request continues."""
+    server, principal = server_of(request), principal_of(request)
+    bound, most = bool(principal.rights.rows), server.settings.response_mb << 20
+
+    def document() -> tuple[Changes, bytes]:
+        update = watching.look(pinned, always=True, renew=True)
+        assert update is not None, "an update is due at once, with a newer token"
+        if update.size > server.settings.max_rows:
+            raise Problem(
+                400, f"{update.size} rows changed; the limit is {server.settings.max_rows}; narrow them, or read all rows"
+            )
+        content = {"token": _token_text(update, server, bound=bound), **_data(update, watching.output, zone, bound=bound)}
+        return update, msgspec.json.encode(content)
+
+    try:
+        update, body = await server.work(principal, document)
+    except TokenGone as error:
+        raise Problem(410, _GONE if bound else str(error)) from error
+    if len(body) > most:
+        raise Problem(400, f"the response would have {len(body)} bytes; the limit is {most}; narrow the rows")
+    audit_log.of(request).rows = update.size
+    watching.sent(update)
+    return Response(body, 200, {"Cache-Control": "no-store"}, JSON)
 
 
 async def _events(
@@ -223,14 +262,27 @@ def _slice(answer: Value | Absent, start: int, rows: int) -> Value | Absent:
 
 def _event(update: Changes, output: str, server: Server, zone: str | None, *, bound: bool) -> bytes:
     """An event with the rows, with windows in the view's zone, too; its id alone without any."""
-    token = server.seal.close(update.token) if bound else update.token
+    token = _token_text(update, server, bound=bound)
     if update.empty:
         return f"id: {token}\n\n".encode()
-    kind, rows, late = "rows", _rows(update.rows, zone), update.late
+    kind = "changes" if output == "changes" else "rows"
+    return (
+        f"id: {token}\nevent: {kind}\ndata: ".encode() + msgspec.json.encode(_data(update, output, zone, bound=bound)) + b"\n\n"
+    )
+
+
+def _token_text(update: Changes, server: Server, *, bound: bool) -> str:
+    """The token as the caller gets it."""
+    return server.seal.close(update.token) if bound else update.token
+
+
+def _data(update: Changes, output: str, zone: str | None, *, bound: bool) -> dict[str, Any]:
+    """The document of an update."""
+    rows, late = _rows(update.rows, zone), update.late
     answers = [update.rows] if isinstance(late, int) else [update.rows, late]
     document: dict[str, Any]
     if output == "changes":
-        kind, before = "changes", _without_labels(update, update.before, zone)
+        before = _without_labels(update, update.before, zone)
         document = {"changes": envelopes(update.gone.column_names, before, rows, first=update.first)}
     else:
         document = {"rows": rows, "gone": _without_labels(update, update.gone, zone)}
@@ -238,7 +290,7 @@ def _event(update: Changes, output: str, server: Server, zone: str | None, *, bo
         document["late"] = late if isinstance(late, int) else _rows(late, zone)
     told = next((answer.provenance for answer in answers if answer.provenance.exactness.marked), update.provenance)
     document["provenance"] = provenance(told, bound=bound)
-    return f"id: {token}\nevent: {kind}\ndata: ".encode() + msgspec.json.encode(document) + b"\n\n"
+    return document
 
 
 def _rows(answer: Value | Absent, zone: str | None) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ import asyncio
 from fastapi import APIRouter, Request, Response
 
 from tandem.serving.http import metrics as figures
-from tandem.serving.http.answers.cache import AnswerCache
+from tandem.serving.http.answer_cache.cache import AnswerCache
 from tandem.serving.http.models.openapi import problems
 from tandem.serving.http.models.status import FreshnessDocument, HealthDocument, MeDocument, StatusDocument
 from tandem.serving.http.protocol.problem import Problem
@@ -18,7 +18,7 @@ from tandem.serving.read.outcome import Failed, ReadFailed
 from tandem.serving.read.snapshot import Snapshot
 from tandem.views.instant import utc_text
 from tandem.views.source.source import Source
-from tandem.views.united_source import all_sources
+from tandem.views.source.united_source import all_sources
 from tandem.views.view import View
 
 router = APIRouter(route_class=Gated, tags=["health"])

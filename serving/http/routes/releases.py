@@ -15,7 +15,7 @@ from tandem.serving.http.requests.gate import Gated
 from tandem.serving.http.requests.server import principal_of, server_of
 from tandem.serving.status.releases import document_of, documents
 from tandem.views.errors import listed
-from tandem.views.united_source import all_sources
+from tandem.views.source.united_source import all_sources
 from tandem.views.view import View
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="Maximum number of publications.")]

@@ -9,15 +9,18 @@ import numpy as np
 import pyarrow as pa
 from fastapi import APIRouter, Query, Request, Response
 
-from tandem.serving.http.answers.cache import AnswerCache, outside
+from tandem.serving.http.answer_cache.cache import AnswerCache
+from tandem.serving.http.answer_cache.question import outside
 from tandem.serving.http.models.openapi import rows as documented
 from tandem.serving.http.models.rows import LookedDocument, LookupDocument, OneRowDocument, RowsDocument, Scalar
 from tandem.serving.http.protocol.parameters import KEY_VALUES, Escaped, MinPosition, Release, RowParameters, RowsParameters
 from tandem.serving.http.protocol.parameters import View as ViewName
 from tandem.serving.http.protocol.problem import Problem
-from tandem.serving.http.queries.ask import Found, ask, ask_fresh
-from tandem.serving.http.queries.parse import lookup_question, parse_measures
+from tandem.serving.http.queries.answer_question import Found, ask, ask_fresh
+from tandem.serving.http.queries.monotonic import monotonic_floor
+from tandem.serving.http.queries.parse import lookup_question, parse_measures, question_of
 from tandem.serving.http.queries.permitted import view_for
+from tandem.serving.http.queries.receipt import with_receipt
 from tandem.serving.http.queries.respond import respond
 from tandem.serving.http.requests.gate import Gated
 from tandem.serving.http.requests.server import lane_of, principal_of, server_of
@@ -30,6 +33,7 @@ from tandem.views.sql import engine
 from tandem.views.sql.engine import quoted
 from tandem.views.view import View, state_schema
 
+_OK: Final = 200
 _FEW: Final = 1_000
 """Up to this many rows and keys are matched here: a statement of DuckDB takes 3 ms for one row, too."""
 _READ: Final[dict[str, Any]] = {"x-verb": "read", **KEY_VALUES}
@@ -41,22 +45,30 @@ router = APIRouter(route_class=Gated, tags=["rows"])
 async def rows(request: Request, view: ViewName, parameters: Annotated[RowsParameters, Query()]) -> Response:
     """Rows of a view, ordered by window start, then keys, NULL last, unless another order is requested.
 
-    All pages of a cursor come from one snapshot, whatever is counted meanwhile; 410 once the snapshot has expired.
+    All pages of a cursor come from one snapshot, whatever is counted meanwhile; 410 once the snapshot has expired. With the
+    header `Tandem-Receipt: 1` the response has a receipt of the answer in this header, if the page has all rows. With
+    `Tandem-Monotonic: 1` the response has a value in this header; a request with it gets no older answer, from any server.
     """
     most = server_of(request).settings.max_rows
     if parameters.limit > most:
         raise Problem(400, f"limit={parameters.limit} is too large; the maximum is {most}")
     found = await ask(request, view, parameters)
-    return await respond(request, found, limit=parameters.limit, escaped=parameters.escaped)
+    response = await respond(request, found, limit=parameters.limit, escaped=parameters.escaped)
+    return await with_receipt(request, response, found, parameters, limit=parameters.limit)
 
 
 @router.get("/views/{view}/row", openapi_extra=_READ, response_model=OneRowDocument, responses=documented(410))
 async def row(request: Request, view: ViewName, parameters: Annotated[RowParameters, Query()]) -> Response:
-    """The row of one key and window; `row` is null, or there is none in other formats, if certainly nothing was counted."""
+    """The row of one key and window; `row` is null, or there is none in other formats, if certainly nothing was counted.
+
+    With the header `Tandem-Receipt: 1` the response has a receipt of the answer in this header.
+    """
     found = await ask(request, view, parameters)
     if found.answer.table.num_rows > 1:
         raise Problem(400, f"{found.answer.table.num_rows} windows of view {view!r} start at this time; request its rows")
-    return await respond(request, found, limit=None, escaped=parameters.escaped, single=True)
+    response = await respond(request, found, limit=None, escaped=parameters.escaped, single=True)
+    _log_row(request, found, parameters, response)
+    return await with_receipt(request, response, found, parameters)
 
 
 @router.post(
@@ -82,7 +94,7 @@ async def lookup(
     most = server.settings.max_rows
     if len(body.keys) > most:
         raise Problem(400, f"the lookup has {len(body.keys)} keys; the limit is {most}")
-    lane = await lane_of(request, release)
+    lane, floor = await lane_of(request, release), monotonic_floor(request)
 
     def looked_up(cache: AnswerCache) -> tuple[Found, dict[str, list[int]]]:
         of = view_for(cache.views(), view, principal)
@@ -96,14 +108,14 @@ async def lookup(
         found = matched(of, answer.table, keys)
         tag = sha256(f"{answer.tag}{body.keys}".encode()).hexdigest()
         told = answer.provenance.of(touched=any_touched(split(found.rows)[1]))
-        answer = replace(answer, table=found.rows, provenance=told, tag=tag)
+        answer = replace(answer, table=found.rows, provenance=told, tag=tag, total=found.rows.num_rows)
         return Found(answer, measures, bool(principal.rights.rows)), {"absent": list(found.absent), "hidden": hidden.tolist()}
 
-    if min_position is None:
+    if min_position is None and floor is None:
         found, without = await lane.ask(looked_up, by=str(principal))
     else:
         of = await lane.ask(lambda cache: view_for(cache.views(), view, principal), by=str(principal))
-        found, without = await ask_fresh(
+        fresh, without = await ask_fresh(
             server,
             lane,
             of,
@@ -113,12 +125,30 @@ async def lookup(
             max_age=None,
             at_the_cut=body.layer == "batch",
             bound=bool(principal.rights.rows),
+            floor=floor,
         )
+        found = fresh.with_monotonic(request, floor)
     if found.answer.table.num_rows > most:
         raise Problem(
             400, f"these keys have {found.answer.table.num_rows} rows; the limit is {most}; narrow them with from and to"
         )
-    return await respond(request, found, limit=None, escaped=escaped, extra=without)
+    response = await respond(request, found, limit=None, escaped=escaped, extra=without)
+    if server.answers is not None and body.at is None and response.status_code == _OK:
+        server.answers.rows(found.answer, found.measures)
+    return response
+
+
+def _log_row(request: Request, of: Found, parameters: RowParameters, response: Response) -> None:
+    """Log the row that answers a request for one row, or its absence. Rows of a table at a time are left out."""
+    server, answer = server_of(request), of.answer
+    if server.answers is None or parameters.at is not None or response.status_code != _OK:
+        return
+    if answer.table.num_rows:
+        server.answers.rows(answer, of.measures)
+    else:
+        asked = question_of(answer.view, principal_of(request), parameters, None).selection
+        key = tuple(asked.keys[name].as_py() for name in answer.view.keys)
+        server.answers.row(answer.view, (key, asked.start), None, of.measures, answer.provenance)
 
 
 @dataclass(frozen=True)

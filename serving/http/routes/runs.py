@@ -36,7 +36,7 @@ Id = Annotated[UUID, Path(description="The run's id.")]
 router = APIRouter(route_class=Gated, tags=["steering"])
 
 
-def _started(
+def _start(
     request: Request, response: Response, command: Command, options: Sequence[str], *, effect: bool = True
 ) -> StartedDocument:
     try:
@@ -59,37 +59,37 @@ def _run(request: Request, number: UUID) -> CommandRun:
 @router.post("/runs/plan", openapi_extra=_ADMIN, status_code=202, responses=_STARTED)
 async def plan(request: Request, response: Response, body: PlanDocument) -> StartedDocument:
     """Show how the project's definitions differ from the published ones: `tandem plan`. It has no effect."""
-    return _started(request, response, "plan", body.words(), effect=False)
+    return _start(request, response, "plan", body.words(), effect=False)
 
 
 @router.post("/runs/apply", openapi_extra=_ADMIN, status_code=202, responses=_STARTED)
 async def apply(request: Request, response: Response, body: ApplyDocument) -> StartedDocument:
     """Build the project's definitions as a release beside the live one, and compare their answers: `tandem apply`."""
-    return _started(request, response, "apply", body.words())
+    return _start(request, response, "apply", body.words())
 
 
 @router.post("/runs/promote", openapi_extra=_ADMIN, status_code=202, responses=_STARTED)
 async def promote(request: Request, response: Response, body: PromoteDocument) -> StartedDocument:
     """Promote a release that is ready: `tandem promote`. With `check` it has no effect, and shows how its answers differ."""
-    return _started(request, response, "promote", body.words(), effect=not body.check)
+    return _start(request, response, "promote", body.words(), effect=not body.check)
 
 
 @router.post("/runs/rollback", openapi_extra=_ADMIN, status_code=202, responses=_STARTED)
 async def rollback(request: Request, response: Response, body: RollbackDocument) -> StartedDocument:
     """Make an earlier publication live again: `tandem rollback`."""
-    return _started(request, response, "rollback", body.words())
+    return _start(request, response, "rollback", body.words())
 
 
 @router.post("/runs/retire", openapi_extra=_ADMIN, status_code=202, responses=_STARTED)
 async def retire(request: Request, response: Response, body: RetireDocument) -> StartedDocument:
     """Retire a release that is not live: `tandem retire`."""
-    return _started(request, response, "retire", body.words())
+    return _start(request, response, "retire", body.words())
 
 
 @router.post("/runs/resume", openapi_extra=_ADMIN, status_code=202, responses=_STARTED)
 async def resume(request: Request, response: Response, body: ResumeDocument) -> StartedDocument:
     """Allow recomputes to publish again after a rollback: `tandem resume`."""
-    return _started(request, response, "resume", body.words())
+    return _start(request, response, "resume", body.words())
 
 
 @router.get("/runs", openapi_extra=_ADMIN, responses=problems())

@@ -4,15 +4,16 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from tandem.serving.http.answers.cache import AnswerCache
-from tandem.serving.http.answers.release_lanes import ReleaseLane
+from tandem.serving.http.answer_cache.cache import AnswerCache
+from tandem.serving.http.answer_cache.release_lanes import ReleaseLane
 from tandem.serving.http.models.openapi import rows as documented
 from tandem.serving.http.models.rows import SelectedDocument, StatementDocument
 from tandem.serving.http.protocol.formats import Page, accepted, headers_of, provenance, refuse_other, rendered
 from tandem.serving.http.protocol.media_types import JSON
 from tandem.serving.http.protocol.parameters import Escaped, MinPosition, Release
 from tandem.serving.http.protocol.problem import Problem
-from tandem.serving.http.queries.ask import ask_all_fresh
+from tandem.serving.http.queries.answer_question import ask_all_fresh
+from tandem.serving.http.queries.monotonic import HEADER, monotonic_floor
 from tandem.serving.http.queries.permitted import readable
 from tandem.serving.http.requests import audit_log
 from tandem.serving.http.requests.gate import Gated
@@ -48,7 +49,7 @@ async def sql(
         raise Problem(403, "a token that is restricted to rows may not use SQL; read its rows at /views/{view}/rows")
     media = accepted(request.headers.get("accept"))
     refuse_other(media, escaped=escaped)
-    lane = await lane_of(request, release)
+    lane, floor = await lane_of(request, release), monotonic_floor(request)
     of_release = None
     if isinstance(lane, ReleaseLane):
         of_release = lane.statements
@@ -60,10 +61,10 @@ async def sql(
         return rows.snapshot, rows
 
     try:
-        if min_position is None:
+        if min_position is None and floor is None:
             _, found = await ask()
         else:
-            found = await ask_all_fresh(server, lane, known.values(), min_position, ask)
+            found = await ask_all_fresh(server, lane, known.values(), ask, min_position=min_position, floor=floor)
     except StatementRefused as refused:
         raise Problem(_STATUS[refused.reason], str(refused)) from refused
     told = found.summary({name: provenance(one, bound=False) for name, one in found.provenance.items()})
@@ -78,4 +79,7 @@ async def sql(
         escaped=escaped,
     )
     content = await server.work(principal, lambda: rendered(page, media))
-    return Response(content, 200, {"Cache-Control": "no-store", **({} if media == JSON else page.headers)}, media)
+    headers = {"Cache-Control": "no-store", **({} if media == JSON else page.headers)}
+    if floor is not None:
+        headers[HEADER] = floor.plus((known[name], each) for name, each in found.provenance.items()).text(None)
+    return Response(content, 200, headers, media)

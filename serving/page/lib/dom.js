@@ -24,27 +24,34 @@ export function fill(node, ...children) {
   return node;
 }
 
-/** Replaces the children of a node by similar ones: focus, the scroll position of tables and opened details of rows are kept. */
+/** Replaces the children of a node by similar ones: focus, what Tab reaches, the scroll position of tables and opened details of rows
+ * are kept. */
 export function refill(node, ...children) {
   const focused = node.contains(document.activeElement) ? named(document.activeElement) : null;
+  const reached = [...node.querySelectorAll('button[tabindex="0"]')].map(named);
   const scrolled = [...node.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
   const opened = new Set([...node.querySelectorAll("tr details[open]")].map(placeOf));
   fill(node, ...children);
   node.querySelectorAll("tr details").forEach((one) => (one.open = opened.has(placeOf(one))));
   node.querySelectorAll(".scroll").forEach((one, at) => (one.scrollLeft = scrolled[at] ?? 0));
+  reached.forEach((name) => reachAlike(node, name));
   if (focused !== null) focusAlike(node, focused);
   return node;
 }
 
 /** Moves the focus to the element in `node` that is named like this, if there is one. */
 export function focusAlike(node, name) {
+  reachAlike(node, name)?.focus({ preventScroll: true });
+}
+
+/** Returns the element in `node` that is named like this, if there is one, after it made Tab reach it in place of its group's other. */
+function reachAlike(node, name) {
   const alike = [...node.querySelectorAll("a, button, summary, [tabindex]")].find((one) => named(one) === name);
   if (alike?.tabIndex === -1) {
-    // Of a group of which one is in the order of Tab, it is now the one with the focus.
     node.querySelectorAll(`[tabindex="0"].${alike.classList[0]}`).forEach((one) => (one.tabIndex = -1));
     alike.tabIndex = 0;
   }
-  alike?.focus({ preventScroll: true });
+  return alike;
 }
 
 /** The cell of a node in a table: what identifies its row, by default the texts of the first two cells, and its column. */

@@ -58,12 +58,14 @@ export function show(place, address, app, signal) {
     const chosen = audits.filter((audit) => view === "" || audit.view === view);
     const compared = chosen.filter((audit) => audit.figures !== null);
     const differ = compared.filter((audit) => audit.figures.differ > 0);
+    const unmet = newestOf(chosen).filter((one) => one.unmet > 0);
     fill(
       summary,
       facts({
         Compared: `${counted(compared.reduce((sum, audit) => sum + audit.figures.rows, 0), "answer")} in ${counted(new Set(compared.map((audit) => audit.at)).size, "run")}`,
         "Beyond tolerance": differ.length ? badge(number(differ.reduce((sum, audit) => sum + audit.figures.differ, 0)), "warn") : badge("none", "good"),
-        "Not comparable": chosen.length > compared.length ? number(chosen.length - compared.length) : null,
+        "Not comparable": chosen.some((audit) => audit.obstacle) ? number(chosen.filter((audit) => audit.obstacle).length) : null,
+        "Not as expected": unmet.length ? badge(counted(unmet.length, "condition"), unmet.some((one) => one.severity === "stop") ? "bad" : "warn") : null,
       }),
     );
     lines.draw(overTime(compared));
@@ -76,12 +78,12 @@ export function show(place, address, app, signal) {
       { name: "at", cell: (one) => h("time", { datetime: one.at }, second(one.at)) },
       { name: "view", head: true, cell: (one) => h("bdi", {}, one.view) },
       { name: "measure", cell: (one) => h("bdi", {}, one.measure ?? "") },
-      { name: "rows", number: true, cell: (one) => figure(one, "rows") },
-      { name: "differ", number: true, cell: (one) => figure(one, "differ") },
+      { name: "rows", number: true, cell: (one) => numberOf(one, "rows") },
+      { name: "differ", number: true, cell: (one) => numberOf(one, "differ") },
       { name: "largest", number: true, cell: (one) => figure(one, "largest") },
       { name: "mean", number: true, cell: (one) => figure(one, "mean") },
       { name: "sMAPE", number: true, cell: (one) => (one.figures === null ? "" : percent(one.figures.smape)) },
-      { name: "cause", cell: (one) => (one.obstacle ? badge(`not comparable: ${one.obstacle}`, "warn") : (one.cause ?? "")) },
+      { name: "cause", cell: cause },
     ].map((column) => ({ ...column, order: VALUES[column.name] && (order.name === column.name ? order.direction : null) }));
     return table({
       caption: "Audits",
@@ -111,15 +113,38 @@ const VALUES = {
   at: (one) => one.at,
   view: (one) => one.view,
   measure: (one) => one.measure,
-  rows: (one) => one.figures?.rows ?? null,
-  differ: (one) => one.figures?.differ ?? null,
+  rows: (one) => (one.expectation ?? one.figures)?.rows ?? null,
+  differ: (one) => one.expectation?.unmet ?? one.figures?.differ ?? null,
   largest: (one) => one.figures?.largest ?? null,
   mean: (one) => one.figures?.mean ?? null,
   sMAPE: (one) => one.figures?.smape ?? null,
 };
 
+/** A number of an audit or a condition; nothing where it has none. */
+function numberOf(one, name) {
+  const value = VALUES[name](one);
+  return value === null ? "" : shown(value);
+}
+
 function figure(one, name) {
   return one.figures === null ? "" : shown(one.figures[name]);
+}
+
+/** Why answers differ, why they were not compared, or what was expected of them. */
+function cause(one) {
+  if (one.obstacle) return badge(`not comparable: ${one.obstacle}`, "warn");
+  if (one.expectation === null) return one.cause ?? "";
+  const { condition, severity, unmet } = one.expectation;
+  return h("span", { title: unmet ? JSON.stringify(one.expectation.worst[0]) : "" }, badge(unmet ? severity : "met", unmet ? (severity === "stop" ? "bad" : "warn") : "good"), " ", h("code", {}, condition));
+}
+
+/** The newest result of each condition. */
+function newestOf(audits) {
+  const found = new Map();
+  for (const { view, expectation } of audits) {
+    if (expectation && !found.has(`${view} ${expectation.condition}`)) found.set(`${view} ${expectation.condition}`, expectation);
+  }
+  return [...found.values()];
 }
 
 /** A line for each measure, those with the largest errors; the largest of each run if there are several. */

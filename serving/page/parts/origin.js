@@ -7,6 +7,7 @@ import { number } from "../lib/format.js";
 import { partitions } from "../lib/positions.js";
 import { hasTime, layerOf, rowId } from "../lib/question.js";
 import { chosenZone, zoned } from "../lib/zone.js";
+import { events } from "./events.js";
 import { exactness } from "./exactness.js";
 import { problem } from "./problem.js";
 import { button, facts } from "./section.js";
@@ -39,6 +40,8 @@ export function origin(view, signal) {
       reasons(row, column, provenance),
       h("h3", {}, "Counted by"),
       layers,
+      h("h3", {}, "Events"),
+      events({ view, row, column, zone, signal }),
       h("h3", {}, "Positions in the log"),
       positions(provenance),
       facts({ Release: number(provenance.release), Publication: number(provenance.publication), Fingerprint: h("code", {}, provenance.fingerprint.slice(0, 12)) }),

@@ -18,8 +18,8 @@ from tandem.serving.sinks.alerts.episodes import AlertRow, AlertTerms, Place
 from tandem.views.alert import Alert
 from tandem.views.errors import DefinitionError
 from tandem.views.instant import EPOCH, microseconds, utc_text
+from tandem.views.kernel.label_windows import window_state
 from tandem.views.kernel.rows import ordered, to_rows, written
-from tandem.views.kernel.window_labels import window_state
 from tandem.views.source.watermark import final_until
 from tandem.views.view import View, answer_schema, bind
 from tandem.views.windows.placement import WINDOW_COLUMNS, WINDOW_STATE

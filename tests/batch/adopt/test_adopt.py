@@ -16,7 +16,7 @@ from tandem.batch.adopt import adopt
 from tandem.batch.adopt.adopt import AdoptRequest
 from tandem.batch.adopt.table import HistoryTable, NotAdopted
 from tandem.batch.adopt.write_rows import RowTask, all_files, write_partition
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.erase.find_records import NotForgotten
 from tandem.batch.maintain import maintain
 from tandem.batch.recompute import recompute
@@ -67,7 +67,7 @@ def adopted(shop: Shop, table: Path, until: datetime | None = None) -> adopt.Ado
 
 
 def counted(shop: Shop) -> dict[str, Any]:
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     live = recompute.run(shop.run("recompute"), shop.project).publication
     return {view: sorted(answers(shop, live, view), key=str) for view in ("per_hour", "refunds")}
 
@@ -128,7 +128,7 @@ def test_a_source_without_a_seam_or_with_a_log_is_refused(shop: Shop, tmp_path: 
         adopted(shop, tmp_path / "lake")
     shop.define(DEFINITIONS)
     shop.sell({0: [json.dumps(sale(1)).encode()], 1: []})
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     with pytest.raises(NotAdopted, match="has already read topic"):
         adopted(shop, tmp_path / "lake")
 

@@ -16,7 +16,7 @@ from tandem.batch.adopt.mapping import map_rows
 from tandem.batch.adopt.places import PlaceSpan, check_places, order_by_place, spans
 from tandem.batch.adopt.table import HistoryTable, NotAdopted
 from tandem.batch.adopt.write_rows import RowTask, all_files, write_at_places
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.release.declared_starts import StartImpossible, resolve_starts
 from tandem.batch.runtime.parquet_writer import Written
@@ -71,7 +71,7 @@ def test_each_offset_counts_once_of_table_or_topic(shop: Shop, tmp_path: Path) -
     shop.sell({0: live[::2], 1: live[1::2]})
     resolved = resolve_starts(shop.project(), shop.tables, lambda: shop.connection, now=datetime.now(UTC))
     for _ in range(2):
-        archive.run(shop.run("archive"), lambda: resolved)
+        write_archive.run(shop.run("archive"), lambda: resolved)
         rows = answers(shop, recompute.run(shop.run("recompute"), lambda: resolved).publication, "per_hour")
         assert sum(row["n"] for row in rows) == 40
         assert sum(row["cents"] for row in rows) == expected(range(40))

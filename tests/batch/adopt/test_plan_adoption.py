@@ -17,7 +17,7 @@ from tandem.batch.adopt.places import PlaceSpan
 from tandem.batch.adopt.plan_adoption import AdoptPlan, LogSide, SeamDay, count_days, plan, rows_of_days
 from tandem.batch.adopt.record_times import RecordTimes
 from tandem.batch.adopt.table import HistoryTable, NotAdopted
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.views.source.event import TIMESTAMP, Field
 from tests.batch.adopt.test_adopt import UNTIL, adopted, sale, save
 from tests.batch.adopt.test_places import COORDINATES, FROM_OFFSETS, adopt_by_offset, sales_with_places, save_rows
@@ -111,7 +111,7 @@ def test_new_files_are_compared_with_the_archived_log(shop: Shop, tmp_path: Path
     save(lake, "a", range(100))
     adopted(shop, lake)
     sell(shop, range(300, 450))
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     save(lake, "b", range(100, 400))
     before = file_times(shop)
     result = plan_of(shop, lake)
@@ -160,7 +160,7 @@ def test_rows_of_later_files_below_what_was_adopted_are_refused_by_the_plan(shop
 def test_what_adopt_would_refuse_is_in_the_plan(shop: Shop, tmp_path: Path) -> None:
     save(tmp_path / "lake", "a", range(3))
     sell(shop, range(2, 9))
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     result = plan_of(shop, tmp_path / "lake")
     assert result.refusal is not None
     assert "has already read topic" in result.refusal

@@ -15,7 +15,7 @@ from tandem.batch.adopt.table import NotAdopted
 from tandem.batch.adopt.write_rows import RowTask, to_records
 from tandem.ledger.delta.location import Location
 from tandem.views.decode.decode_records import decode
-from tandem.views.source.source import APPEND_TIME
+from tandem.views.instant import APPEND_TIME
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)

@@ -15,7 +15,7 @@ from tandem.batch.adopt.adopt import AdoptRequest
 from tandem.batch.adopt.plan_adoption import plan
 from tandem.batch.adopt.table import HistoryTable
 from tandem.batch.adopt.write_rows import RowTask, all_files, write_partition
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.runtime.parquet_writer import Written
 from tandem.cli.__main__ import main
@@ -62,7 +62,7 @@ def in_this_process(shop: Shop, command: str, arguments: list[str]) -> str:
             return "\n".join(plan_lines("sales", plan(shop.run("adopt"), source, request, read=rows_of))) + "\n"
         return adoption_sentence("sales", adopt.run(shop.run("adopt"), source, request, write=write)) + "\n"
     if command == "archive":
-        archive.run(shop.run("archive"), shop.project)
+        write_archive.run(shop.run("archive"), shop.project)
         return ""
     counts = recompute.run(shop.run("recompute"), shop.project).publication.counts["sales"]
     return f"sales: {counts.events} events, {counts.duplicates} duplicates and {counts.rejects} rejects below the cut\n"

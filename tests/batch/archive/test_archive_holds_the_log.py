@@ -7,7 +7,7 @@ from typing import NoReturn
 import pytest
 from confluent_kafka import Producer
 
-from tandem.batch.archive import archive, decode_to_files
+from tandem.batch.archive import decode_to_files, write_archive
 from tandem.batch.runtime.spark_jobs import TaskFailed
 from tandem.infra import kafka
 from tandem.ledger.log.archive_runs import ArchiveLedger, ArchiveProgress
@@ -42,11 +42,11 @@ def test_every_record_is_archived_once_byte_for_byte(shop: Shop) -> None:
     log = records(1, 300)
     shop.sell(log)
 
-    (first,) = archive.run(shop.run("archive"), shop.project)
-    (nothing,) = archive.run(shop.run("archive"), shop.project)
+    (first,) = write_archive.run(shop.run("archive"), shop.project)
+    (nothing,) = write_archive.run(shop.run("archive"), shop.project)
     more = records(2, 100)
     shop.sell(more)
-    (second,) = archive.run(shop.run("archive"), shop.project)
+    (second,) = write_archive.run(shop.run("archive"), shop.project)
 
     both, found = together(log, more), contents(shop)
     held = {partition: [row["value"] for row in found["archive"] if row["partition"] == partition] for partition in (0, 1)}
@@ -69,7 +69,7 @@ def test_one_job_reads_the_log_and_no_job_reads_the_archive(shop: Shop, monkeypa
     log = records(9, 200)
     shop.sell(log)
 
-    (done,) = archive.run(shop.run("archive"), shop.project)
+    (done,) = write_archive.run(shop.run("archive"), shop.project)
 
     found = contents(shop)
     assert len(found["archive"]) == sum(map(len, log.values())) == len(found["events"]) + len(found["quarantine"])
@@ -88,7 +88,7 @@ def test_a_decoder_that_ends_its_process_does_not_stop_the_archive(shop: Shop) -
     shop.sell(log)
 
     with pytest.raises(TaskFailed):
-        archive.run(replace(shop.run("archive"), say=said.append), shop.project)
+        write_archive.run(replace(shop.run("archive"), say=said.append), shop.project)
 
     held = rows_of(shop, shop.tables.archive("sales"))
     assert held["value"].to_pylist() == [*log[0], *log[1]]
@@ -112,7 +112,7 @@ def test_aborted_and_uncommitted_records_are_not_archived(shop: Shop) -> None:
     producer.produce(shop.topic.name, sale, partition=0)
     producer.flush()
 
-    (done,) = archive.run(shop.run("archive"), shop.project)
+    (done,) = write_archive.run(shop.run("archive"), shop.project)
 
     producer.abort_transaction()
     found = contents(shop)
@@ -123,7 +123,7 @@ def test_aborted_and_uncommitted_records_are_not_archived(shop: Shop) -> None:
 
 
 def test_records_that_the_log_deletes_before_they_are_read_are_a_gap(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "_COPY_PAUSES_S", (0, 0))
+    monkeypatch.setattr(write_archive, "_COPY_PAUSES_S", (0, 0))
     log, said = records(12, 100), list[str]()
     shop.sell(log)
 
@@ -132,7 +132,7 @@ def test_records_that_the_log_deletes_before_they_are_read_are_a_gap(shop: Shop,
         if len(said) == 1:
             shop.delete_below({0: 10})
 
-    (done,) = archive.run(replace(shop.run("archive"), say=say), shop.project)
+    (done,) = write_archive.run(replace(shop.run("archive"), say=say), shop.project)
 
     copying = [line for line in said if "copying" in line]
     offsets = sum(map(len, log.values()))
@@ -146,26 +146,26 @@ def test_records_that_the_log_deletes_before_they_are_read_are_a_gap(shop: Shop,
 
 def test_another_topic_of_the_same_name_is_refused(shop: Shop) -> None:
     shop.sell(records(8, 20))
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     delete_topic(shop.connection, shop.topic.name)
     kafka.create(shop.connection, [shop.topic.name], shop.settings)
 
     with pytest.raises(
         LogChanged, match=r"created again, or this is another broker.*`tandem archive --new-topic` continues with this topic"
     ):
-        archive.run(shop.run("archive"), shop.project)
+        write_archive.run(shop.run("archive"), shop.project)
 
     # It is accepted once, even while it is empty.
-    archive.run(shop.run("archive"), shop.project, new_topic=True)
+    write_archive.run(shop.run("archive"), shop.project, new_topic=True)
     anew = replace(shop, topic=kafka.topic(shop.connection, shop.topic.name))
     log = records(8, 20)
     anew.sell(log)
-    (done,) = archive.run(shop.run("archive"), shop.project)
+    (done,) = write_archive.run(shop.run("archive"), shop.project)
     assert {number: end for (topic, number), end in done.end.items() if topic == anew.topic.id} == {
         number: len(values) for number, values in log.items()
     }
     assert done.gaps == ()
-    assert archive.run(shop.run("archive"), _unreadable)[0].end == done.end
+    assert write_archive.run(shop.run("archive"), _unreadable)[0].end == done.end
 
 
 def _unreadable() -> Project:
@@ -177,4 +177,4 @@ def test_an_absent_broker_is_reported_in_one_sentence(shop: Shop) -> None:
     alone = Shop(stack_settings(absent, shop.folder / "state"), absent, shop.topic, shop.folder)
 
     with pytest.raises(TandemError, match=r"no Kafka broker at 127\.0\.0\.1:1"):
-        archive.run(alone.run("archive"), alone.project)
+        write_archive.run(alone.run("archive"), alone.project)

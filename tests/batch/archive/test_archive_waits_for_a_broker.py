@@ -8,7 +8,7 @@ from threading import Timer
 
 import pytest
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tests.batch.shop import Shop, records, rows_of
 from tests.frozen import frozen, own_broker
 from tests.stack import new_topic
@@ -23,7 +23,7 @@ MOST_S = 120
 def test_the_archive_polls_and_copies_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Frozen for longer than other commands wait for an answer, then until the tasks have given up."""
     with own_broker(tmp_path / "broker") as (connection, pid):
-        monkeypatch.setattr(archive, "_BROKER_WAIT_S", connection.address.timeout_s + 15)
+        monkeypatch.setattr(write_archive, "_BROKER_WAIT_S", connection.address.timeout_s + 15)
         shop, said, timers = Shop.open(connection, new_topic(connection), tmp_path), list[str](), list[Timer]()
         log = records(5, 200)
         shop.sell(log)
@@ -37,7 +37,7 @@ def test_the_archive_polls_and_copies_again(tmp_path: Path, monkeypatch: pytest.
                 os.kill(pid, signal.SIGCONT)
 
         timers.append(frozen(pid, connection.address.timeout_s + 5))
-        archive.run(replace(shop.run("archive"), say=say), shop.project)
+        write_archive.run(replace(shop.run("archive"), say=say), shop.project)
         for timer in timers:
             timer.join()
         assert len(timers) == 2

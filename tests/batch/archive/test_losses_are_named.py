@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.cli.__main__ import main
@@ -112,7 +112,7 @@ def assert_settled(shop: Shop, capsys: Capture, name: str, lost: Callable[[], di
 def test_losses_in_a_partition_that_was_empty_before_are_named(shop: Shop, spark: SparkSession, capsys: Capture) -> None:
     with followed(shop, spark):
         shop.sell({0: sold(*range(5)), 1: sold(*range(5, 10))})
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recomputed(shop)
     with followed(shop, spark):
         shop.sell({2: sold(*range(100, 110))})
@@ -122,7 +122,7 @@ def test_losses_in_a_partition_that_was_empty_before_are_named(shop: Shop, spark
     with followed(shop, spark):
         shop.sell({2: sold(*range(200, 205))})
 
-    (done,) = archive.run(shop.run("archive"), shop.project)
+    (done,) = write_archive.run(shop.run("archive"), shop.project)
 
     assert done.gaps == ("sales-gap-1",)
     assert answer(shop) == (25, ["sales-gap-1"])
@@ -138,7 +138,7 @@ def test_losses_before_the_first_archive_run_are_named(shop: Shop, spark: SparkS
     with followed(shop, spark):
         shop.sell({0: sold(*range(20, 25))})
 
-    (done,) = archive.run(shop.run("archive"), shop.project)
+    (done,) = write_archive.run(shop.run("archive"), shop.project)
 
     assert done.gaps == ("sales-gap-1",)
     assert_settled(shop, capsys, "sales-gap-1", lambda: {shop.topic.id: {"0": [[0, 10]]}}, 5)

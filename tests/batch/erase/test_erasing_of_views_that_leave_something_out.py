@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.erase import find_records
 from tandem.batch.erase.prove import prove
 from tandem.batch.recompute import recompute
@@ -71,7 +71,7 @@ def test_records_before_the_start_are_erased_by_position(shop: Shop, capsys: pyt
     def resolved() -> Project:
         return resolve_starts(shop.project(), shop.tables, lambda: shop.connection, now=datetime(2027, 1, 1, tzinfo=UTC))
 
-    archive.run(shop.run("archive"), resolved)
+    write_archive.run(shop.run("archive"), resolved)
     recompute.run(shop.run("recompute"), resolved)
 
     def erased(log: Log) -> Log:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.erase import erase
 from tandem.batch.erase.prove import prove
 from tandem.batch.recompute import recompute
@@ -18,8 +18,9 @@ from tandem.serving.sinks.alerts.episodes import Edge
 from tandem.serving.sinks.alerts.follow import AlertFollower
 from tandem.serving.sinks.erasure import erase_stored_rows
 from tandem.serving.sinks.outbox import Outbox, OutboxDocument, OutboxMessage
-from tests.batch.erase.test_erased_records_are_gone import Killed, filled, selecting
+from tests.batch.erase.test_erased_records_are_gone import filled, selecting
 from tests.batch.shop import DEFINITIONS, Shop, answers, records
+from tests.killed import Killed
 
 WITH_ALERT = DEFINITIONS.replace("from tandem import", "from tandem import Alert,").replace(
     "SOURCES =", 'busy = Alert(per_hour, when="n >= 20", text="{shop} sold {n} for {cents}")\nSOURCES ='
@@ -51,7 +52,7 @@ def sell_secretly(shop: Shop) -> None:
     hidden = [{"id": f"secret-visitor-{n}", "at": at.isoformat(), "shop": TEXTS[0], "cents": n} for n in range(30)]
     known = {"id": "secret-visitor", "at": at.isoformat(), "shop": "shop 1", "cents": SECRET}
     shop.sell({0: [json.dumps(sale).encode() for sale in hidden], 1: [json.dumps(known).encode()]})
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recompute.run(shop.run("recompute"), shop.project)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.erase import find_records
 from tandem.batch.erase.find_records import NotForgotten, RecordSelection
 from tandem.batch.erase.prove import prove
@@ -31,7 +31,7 @@ def sell(shop: Shop, *ids: str) -> Log:
     log = filled(shop, 900, 40)
     sales = [json.dumps({"id": each, "at": "2026-03-01T00:00:01Z", "shop": "s", "cents": 1}).encode() for each in ids]
     shop.sell({0: sales, 1: []})
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recompute.run(shop.run("recompute"), shop.project)
     return together(log, {0: sales, 1: []})
 

@@ -20,10 +20,9 @@ from tandem.ledger.files.splits import Slice, cut
 from tandem.ledger.stored_states import stored
 from tandem.views.kernel import kernel
 from tandem.views.project import project
-from tandem.views.source.event_maxima import maxima_of
 from tandem.views.source.offset_ranges import EMPTY, Ranges
 from tandem.views.source.source import events_schema
-from tandem.views.source.watermark import newest
+from tandem.views.source.watermark import maxima_of, newest
 from tests.batch.fold.test_duplicates_are_exact import FILES, SOURCE
 from tests.batch.fold.test_duplicates_are_exact import stored as written
 from tests.one_process import Tasks
@@ -49,7 +48,7 @@ def states(table: pa.Table) -> list[Any]:
     return sorted(table.to_pylist(), key=repr)
 
 
-@pytest.mark.parametrize("ids", [1, 40, 900, 10_000_000])
+@pytest.mark.parametrize("ids", [1, 40, pytest.param(900, marks=pytest.mark.slow), 10_000_000])
 @pytest.mark.parametrize("buckets", [1, 3])
 @pytest.mark.parametrize("hashes", [2**64 - 1, 5])
 @pytest.mark.parametrize("files", [(), (True, True), (True, False)])

@@ -16,7 +16,7 @@ from tandem.batch.recompute.audit import Unexplained, audits, refuse_unexplained
 from tandem.batch.recompute.build import served
 from tandem.batch.recompute.plan import RecomputeStep
 from tandem.batch.verify.replay_compare import _archived, replayed_states
-from tandem.ledger import cuts
+from tandem.ledger import cut_decision
 from tandem.ledger.delta.location import Location
 from tandem.ledger.files.splits import Slice
 from tandem.ledger.log.counts import Counts
@@ -166,7 +166,7 @@ def test_answers_below_a_bridge_are_compared(world: World, kind: str, *, lost: b
         reached = world.end
         world.log[0][-1] = b"no hit"
     world.append(0, hit("/2", 1000), hit("/9", 1000))
-    cuts.bridge(world.tables, 1, SOURCE, to=world.end, by="test", at=NOON)
+    cut_decision.bridge(world.tables, 1, SOURCE, to=world.end, by="test", at=NOON)
     against, differences = found(world, step(world, kind), world.end, buckets=2)
     assert against.end == reached
     assert bool(wrong(differences)) == lost
@@ -179,7 +179,7 @@ def test_without_realtime_commits_batch_is_compared_with_batch(world: World) -> 
     world.recompute(world.end)
     before = world.end
     world.append(0, hit("/2", 1000))
-    cuts.bridge(world.tables, 1, SOURCE, to=world.end, by="test", at=NOON)
+    cut_decision.bridge(world.tables, 1, SOURCE, to=world.end, by="test", at=NOON)
     against, differences = found(world, step(world, "full"), world.end)
     assert (against.commits, against.end) == ((), before)
     assert wrong(differences) == set()

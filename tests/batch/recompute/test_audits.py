@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.audit import Unexplained
 from tandem.batch.recompute.plan import RecomputeRequest
@@ -98,7 +98,7 @@ def _between(start: int, end: int, share: float) -> int:
 
 def sell(shop: Shop, values: list[bytes]) -> None:
     shop.sell({0: values[::2], 1: values[1::2]})
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
 
 
 def causes(found: tuple[Audit, ...]) -> dict[str, str]:

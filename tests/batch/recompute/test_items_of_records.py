@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.plan import RecomputeRequest
 from tests.batch.shop import Shop, answers
@@ -79,7 +79,7 @@ def test_items_and_labels_count_once(shop: Shop, raw: bool) -> None:  # noqa: FB
     shop.define(DEFINITIONS)
     sent = orders(Random(11))
     shop.sell({0: [json.dumps(order).encode() for order in sent], 1: []})
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     live = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full", raw=raw)).publication
 
     once = {order["order"]: order for order in reversed(sent)}

@@ -10,7 +10,7 @@ from re import sub
 import pyarrow.parquet as pq
 import pytest
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.ledger import realtime_writer
@@ -25,7 +25,7 @@ from tandem.ledger.realtime.commits import Commit
 from tandem.ledger.realtime.tiling import chain
 from tandem.views.arrow.arrays import to_ipc
 from tandem.views.errors import TandemError
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.view import state_schema
 from tests.batch.shop import (
     DEFINITIONS,
@@ -45,7 +45,7 @@ from tests.stack import new_topic, produce
 def test_recomputes_from_events_and_from_raw_records_agree(shop: Shop) -> None:
     log = records(11, 500)
     shop.sell(log)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
 
     first = recompute.run(shop.run("recompute"), shop.project).publication
     assert_true(shop, first, log)
@@ -56,7 +56,7 @@ def test_recomputes_from_events_and_from_raw_records_agree(shop: Shop) -> None:
 
     more = records(12, 300, known=log[0])
     shop.sell(more)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     second = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full", raw=True)).publication
 
     assert_true(shop, second, together(log, more))
@@ -92,7 +92,7 @@ def test_prepared_rows_are_folded(shop: Shop) -> None:
     shop.define(definitions.replace("(per_hour, refunds)", "(per_hour,)"))
     log = records(17, 400)
     shop.sell(log)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     live = recompute.run(shop.run("recompute"), shop.project).publication
 
     counted: dict[tuple[str, str], dict[str, int]] = {}
@@ -120,7 +120,7 @@ def test_records_of_several_events_account_for_their_offsets(shop: Shop) -> None
         for number, values in sales.items()
     }
     shop.sell({number: [b"[%b]" % b",".join(map(bytes, held)) for held in several] for number, several in lists.items()})
-    (done,) = archive.run(shop.run("archive"), shop.project)
+    (done,) = write_archive.run(shop.run("archive"), shop.project)
     taken = {number: [held for held in several if len(held) <= 4] for number, several in lists.items()}
     expected = truth({number: [value for held in several for value in held] for number, several in taken.items()})
     too_long = sum(map(len, lists.values())) - sum(map(len, taken.values()))
@@ -149,7 +149,7 @@ def test_a_bad_event_of_a_list_is_rejected_alone(shop: Shop) -> None:
         for number, values in sales.items()
     }
     shop.sell({number: [b"[%b]" % b",".join(map(bytes, held)) for held in several] for number, several in lists.items()})
-    (done,) = archive.run(shop.run("archive"), shop.project)
+    (done,) = write_archive.run(shop.run("archive"), shop.project)
     every = [held for several in lists.values() for held in several]
     wrong = sum(value == bad for held in every for value in held)
     expected = truth({number: [value for held in several for value in held if value != bad] for number, several in lists.items()})
@@ -173,7 +173,7 @@ def test_skipped_tombstones_account_for_their_offsets(shop: Shop, shared: bool) 
     shop.define(definitions.replace("count, ", "by_field, count, ", 1))
     log = records(29, 300)
     shop.sell(log)
-    (done,) = archive.run(shop.run("archive"), shop.project)
+    (done,) = write_archive.run(shop.run("archive"), shop.project)
     tombstones = sum(value is None for values in log.values() for value in values)
     assert (done.counts.skipped, done.counts.holes, done.counts.others > 0) == (tombstones, 0, shared)
     assert tombstones > 1
@@ -197,7 +197,7 @@ def test_rounded_amounts_are_counted_by_archive_and_recompute(shop: Shop) -> Non
         for number, values in records(31, 200).items()
     }
     shop.sell(log)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     for raw in (False, True):
         live = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full", raw=raw)).publication
         counts = live.counts["sales"]
@@ -222,7 +222,7 @@ def test_maps_are_archived_and_folded_as_they_were_sent(shop: Shop) -> None:
         log[0].append(json.dumps(sale | {"tags": dict(reversed(tags.items()))}).encode())
         expected[tags["shop"]].append(tags["cents"])
     shop.sell(log)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     for raw in (False, True):
         live = recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(mode="full", raw=raw)).publication
         counts = live.counts["sales"]
@@ -235,7 +235,7 @@ def test_the_cut_is_a_boundary_of_the_speed_layer(shop: Shop) -> None:
     log = records(13, 200)
     shop.sell(log)
     project = shop.project()
-    (done,) = archive.run(shop.run("archive"), lambda: project)
+    (done,) = write_archive.run(shop.run("archive"), lambda: project)
     batch = shop.run("speed")
     writer = realtime_writer.Writer.claim(shop.tables, 1, "sales", by="speed", at=batch.now())
     ahead = type(done.end).of({partition: offset + 5 for partition, offset in done.end.items()})
@@ -276,7 +276,7 @@ sales = Source(versions=(Version(Was, upgrade),), """
 def test_records_of_an_earlier_version_count_in_the_next_release(shop: Shop) -> None:
     old, new = records(18, 150), records(19, 100)
     shop.sell(old)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recompute.run(shop.run("recompute"), shop.project)
     renamed = DEFINITIONS.replace("cents: int", "money: int").replace('("cents")', '("money")').replace("cents < 0", "money < 0")
 
@@ -288,7 +288,7 @@ def test_records_of_an_earlier_version_count_in_the_next_release(shop: Shop) -> 
     shop.sell(
         {partition: [value and value.replace(b'"cents"', b'"money"') for value in values] for partition, values in new.items()}
     )
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     adopted = recompute.run(shop.run("recompute"), shop.project).publication
 
     assert adopted.release == 2
@@ -307,7 +307,7 @@ def test_two_topics_are_one_log_in_the_order_of_the_source(shop: Shop) -> None:
     for topic, log in ((second, b), (first, a)):
         for partition, values in log.items():
             produce(shop.connection, topic, values, partition=partition)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     live = recompute.run(shop.run("recompute"), shop.project).publication
 
     whole = {0: a[0], 1: a[1], 2: b[0], 3: b[1]}
@@ -318,7 +318,7 @@ def test_two_topics_are_one_log_in_the_order_of_the_source(shop: Shop) -> None:
     shop.promote()
     c = records(22, 50, known=b[0])
     produce(shop.connection, third, c[1])
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     assert_true(shop, recompute.run(shop.run("recompute"), shop.project).publication, {**whole, 4: c[1]})
 
 
@@ -334,7 +334,7 @@ VIEWS = (per_hour, refunds, rest_n)
     first = DEFINITIONS.replace('identity=("id",)', 'identity=("id",), record_filter=by_field("shop", "shop 0", "shop 1")')
     shop.define(first.replace("count, ", "by_field, count, ") + second)
     shop.sell(log)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     others = {json.loads(value)["shop"] for value in log[0] if value and value not in MALFORMED} - {"shop 0", "shop 1"}
     kinds = [f'"{name}"'.encode() for name in (*others, "b")]
     own = {
@@ -356,12 +356,12 @@ VIEWS = (per_hour, refunds, rest_n)
 
 def test_a_recompute_refuses_a_gap_that_is_not_accepted(shop: Shop) -> None:
     shop.sell({0: records(15, 40)[0], 1: []})
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     lost = records(16, 40)[0]
     shop.sell({0: lost, 1: []})
     (end,) = ArchiveLedger(shop.tables, "sales").archived().values()
     shop.delete_below({0: end + 3})
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
 
     with pytest.raises(TandemError, match=r"sales-gap-1.*--accept-gap sales-gap-1"):
         recompute.run(shop.run("recompute"), shop.project)
@@ -374,7 +374,7 @@ def test_a_recompute_refuses_a_gap_that_is_not_accepted(shop: Shop) -> None:
 
 def test_lost_rows_and_lost_files_publish_nothing(shop: Shop) -> None:
     shop.sell(records(17, 100))
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     before = Publications(shop.tables).latest()
     handle = delta_tables.open_table(shop.tables, shop.tables.events("sales", decoder(shop)))
     assert handle is not None
@@ -405,7 +405,7 @@ def decoder(shop: Shop) -> str:
 def test_a_batch_view_that_lost_a_file_or_its_table_is_folded_again(shop: Shop) -> None:
     log = records(31, 200)
     shop.sell(log)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     live = recompute.run(shop.run("recompute"), shop.project).publication
     lost = {name: Path(shop.tables.view(name, view.fingerprint)) for name, view in live.views.items()}
     for path in lost["per_hour"].rglob("*.parquet"):

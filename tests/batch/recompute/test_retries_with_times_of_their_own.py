@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.serving.read.merged_layers import Reader
@@ -50,7 +50,7 @@ def answered(shop: Shop) -> Hours:
 def run(shop: Shop, log: Log, **request: Any) -> list[str]:
     """Sell, archive and recompute; the kinds of the steps."""
     shop.sell(log)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     return [done.kind for done in recompute.run(shop.run("recompute"), shop.project, RecomputeRequest(**request)).done]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.release import apply
 from tandem.batch.release.release_plan import Terms
@@ -47,10 +47,11 @@ def twin_of(shop: Shop, folder: Path) -> Shop:
 
 
 def recomputed(shop: Shop) -> Publication:
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     return recompute.run(shop.run("recompute"), shop.project).publication
 
 
+@pytest.mark.slow
 def test_it_is_its_twin_when_fed_recomputed_changed_and_asked(
     shop: Shop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

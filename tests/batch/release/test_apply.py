@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.maintain.maintain import drop_unneeded
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.plan import RecomputeRequest
@@ -96,7 +96,7 @@ def sale(identity: str, weather: str) -> bytes:
 def test_a_changed_view_is_folded_an_unchanged_one_is_shared_and_both_are_compared(shop: Shop) -> None:
     log = records(31, 400)
     shop.sell(log)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     before = recomputed(shop)
 
     done = applied(shop, CHANGED.replace(", measures={", ', doc="By the hour.", measures={'))
@@ -140,7 +140,7 @@ def test_only_new_measures_are_folded_if_they_count_the_same_events(shop: Shop, 
     alone = definitions == GAINED
     for log in (records(38, 300), records(39, 40)):
         shop.sell(log)
-        archive.run(shop.run("archive"), shop.project)
+        write_archive.run(shop.run("archive"), shop.project)
         before = recomputed(shop)
     said: list[str] = []
     shop.define(definitions)
@@ -162,7 +162,7 @@ def test_only_new_measures_are_folded_if_they_count_the_same_events(shop: Shop, 
 def test_a_release_is_promoted_rolled_back_resumed_and_retired(shop: Shop) -> None:
     first, second, third = records(32, 300), records(33, 100), records(34, 100)
     shop.sell(first)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recomputed(shop)
     applied(shop, CHANGED)
     assert counted(shop) == refunds(first, 0)
@@ -170,7 +170,7 @@ def test_a_release_is_promoted_rolled_back_resumed_and_retired(shop: Shop) -> No
 
     # Both releases are brought up to a new cut.
     shop.sell(second)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     now = recomputed(shop)
     both = together(first, second)
     assert (now.number, now.release, counted(shop)) == (4, 2, refunds(both, -10))
@@ -181,7 +181,7 @@ def test_a_release_is_promoted_rolled_back_resumed_and_retired(shop: Shop) -> No
     back = shop.roll_back(2)
     assert (back.release, back.kind, counted(shop)) == (1, "rollback", refunds(both, 0))
     shop.sell(third)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     waiting = recompute.run(shop.run("recompute"), shop.project)
     assert (waiting.paused, waiting.publication, counted(shop)) == (True, back, refunds(both, 0))
     promotion.resume(StandingReleases(shop.tables), by="test", at=datetime.now(UTC))
@@ -202,11 +202,11 @@ def test_a_release_is_promoted_rolled_back_resumed_and_retired(shop: Shop) -> No
 def test_history_has_the_reason_of_an_apply_that_is_promoted_later(shop: Shop, again: str) -> None:
     """A recompute in between moves the release's cut, and an apply of what is ready may give another reason."""
     shop.sell(records(51, 60))
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recomputed(shop)
     applied(shop, CHANGED, why="larger refunds")
     shop.sell(records(52, 20))
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recomputed(shop)
     assert applied(shop, CHANGED, why=again).written == 0
     assert promoted(shop).why == (again or "larger refunds")
@@ -215,7 +215,7 @@ def test_history_has_the_reason_of_an_apply_that_is_promoted_later(shop: Shop, a
 def test_a_changed_decoder_reads_the_archive_again(shop: Shop) -> None:
     first, second = records(35, 200), records(36, 60)
     shop.sell(first)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     before = recomputed(shop)
     # A default is part of what decodes.
     other = DEFINITIONS.replace("cents: int\n", "cents: int\n    till: int = 3\n").replace(
@@ -226,7 +226,7 @@ def test_a_changed_decoder_reads_the_archive_again(shop: Shop) -> None:
     assert state is not None
     assert (done.release, state.counts, state.watermarks) == (2, before.counts, before.watermarks)
     shop.sell(second)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     now = recomputed(shop)
     both = together(first, second)
     assert_true(shop, now, both)
@@ -247,12 +247,12 @@ def test_rejects_that_become_readable_count_once(shop: Shop) -> None:
     alone = without[1].replace(b'"id": "', b'"id": "alone-')
     first = {0: [without[0], *first[0]], 1: [*first[1], alone]}
     shop.sell(first)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     before = recomputed(shop)
     assert before.counts["sales"].quarantined["missing_field"] == 2
     applied(shop, DEFINITIONS.replace("    shop: str\n    cents: int\n", "    shop: str\n    cents: int = 5\n"))
     shop.sell(second)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recomputed(shop)
     readable = {partition: [with_cents(value) for value in values] for partition, values in together(first, second).items()}
     assert_true(shop, promoted(shop), readable)
@@ -267,7 +267,7 @@ def test_definitions_of_the_same_meaning_write_no_view_data(shop: Shop) -> None:
     """A renamed view keeps its batch view, also when that grows, whoever else needs the table."""
     first, second = records(41, 200), records(42, 60)
     shop.sell(first)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     before = recompute.run(shop.run("recompute"), shop.project)
     views = Path(shop.tables.view("refunds", "")).parent
     files = {path: path.stat().st_size for path in views.rglob("*.parquet")}
@@ -283,7 +283,7 @@ def test_definitions_of_the_same_meaning_write_no_view_data(shop: Shop) -> None:
     assert counted(shop, "returns") == refunds(first, 0)
 
     shop.sell(second)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     now, both = recomputed(shop), together(first, second)
     old = StandingReleases(shop.tables).state_of(1)
     assert old is not None
@@ -316,7 +316,7 @@ def test_a_field_that_no_view_reads_writes_no_view_data_unless_it_rejects_record
     held: Log = {0: [sale("held", '"wet"'), sale("mistyped", "7" if mistyped else "null")], 1: []}
     shop.sell(first)
     shop.sell(held)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     before = recomputed(shop)
     views = Path(shop.tables.view("refunds", "")).parent
     files = {path: path.stat().st_size for path in views.rglob("*.parquet")}
@@ -339,7 +339,7 @@ def test_a_field_that_no_view_reads_writes_no_view_data_unless_it_rejects_record
 
     # Its batch view grows, and is folded whole again, in the table that it has.
     shop.sell(second)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     both = together(kept_sales, second)
     assert_true(shop, recomputed(shop), both)
     folded_again(shop, "refunds")
@@ -352,7 +352,7 @@ def test_a_field_that_no_view_reads_writes_no_view_data_unless_it_rejects_record
 def test_an_interrupted_build_of_a_release_starts_over(shop: Shop) -> None:
     log = records(37, 120)
     shop.sell(log)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recomputed(shop)
 
     def killed(*_: object) -> Mapping[str, object]:
@@ -373,7 +373,7 @@ def test_an_interrupted_build_of_a_release_starts_over(shop: Shop) -> None:
 def test_a_shorter_history_is_refused(shop: Shop) -> None:
     log = records(38, 120)
     shop.sell(log)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recomputed(shop)
 
     def more(parent: Publication | None) -> Publication:
@@ -388,7 +388,7 @@ def test_a_shorter_history_is_refused(shop: Shop) -> None:
     assert applied(shop, CHANGED, Terms(shorter_history=True, max_lag=0)).release == 2, "a refused release is not stored"
     assert promoted(shop).gaps == ("shorter history of sales: 10 offsets",)
     shop.sell(records(39, 10))
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     assert recomputed(shop).gaps == ("shorter history of sales: 10 offsets",)
 
 
@@ -405,7 +405,7 @@ def test_a_project_that_was_never_published_is_published(shop: Shop) -> None:
 def test_rows_that_differ_are_those_that_apply_found(shop: Shop) -> None:
     """The log has duplicates, which batch removed on both sides: the definition is the reason of each row."""
     shop.sell(records(31, 200))
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recomputed(shop)
     done = applied(shop, CHANGED)
     assert done.diff is not None

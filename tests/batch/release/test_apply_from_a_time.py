@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.batch.release import apply
@@ -20,7 +20,7 @@ from tandem.serving.memory.store import Store
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
 from tandem.serving.read.selection import Selection
-from tandem.views.dated import DatedView
+from tandem.views.composite.dated import DatedView
 from tandem.views.errors import DefinitionError, TandemError
 from tandem.views.kernel.rows import to_rows
 from tandem.views.project.project import load_files
@@ -96,7 +96,7 @@ def assert_as_the_oracle_says(shop: Shop, live: Publication) -> None:
 
 def sold(shop: Shop, log: Mapping[int, Any]) -> None:
     shop.sell(log)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
 
 
 def test_windows_before_a_time_keep_their_states_and_late_events_their_definition(shop: Shop) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.release import apply
 from tandem.batch.release.declared_starts import StartImpossible, first_archived_at, resolve_starts
@@ -58,7 +58,7 @@ def test_kafka_and_the_archive_give_the_same_positions_of_a_time(memory: MemoryS
     at_noon(memory)
     before = positions(resolved(memory))
     assert before == {0: 2, 1: 2}, "of a partition without later record its end"
-    archive.run(memory.run("archive"), lambda: resolved(memory))
+    write_archive.run(memory.run("archive"), lambda: resolved(memory))
     ledger = ArchiveLedger(memory.tables, "sales")
     found = first_archived_at(memory.tables, "sales", NOON, ledger.archived())
     assert found == kafka.first_at(memory.connection, [memory.topic], int(NOON.timestamp()) * 1000) == {(memory.topic.id, 0): 2}
@@ -70,7 +70,7 @@ def test_kafka_and_the_archive_give_the_same_positions_of_a_time(memory: MemoryS
 def test_now_is_resolved_once(memory: MemoryShop) -> None:
     memory.define(starting('"now"'))
     at_noon(memory)
-    archive.run(memory.run("archive"), lambda: resolved(memory))
+    write_archive.run(memory.run("archive"), lambda: resolved(memory))
     at_noon(memory)
     assert positions(resolved(memory)) == {0: 5, 1: 2}
     stored = load_files(Releases(memory.tables).load(1).files)
@@ -98,7 +98,7 @@ def test_another_start_is_another_definition_and_folds_what_the_archive_holds(sh
     """From no start to one, then to an earlier one, whose records only the archive still has."""
     log = records(61, 80)
     shop.sell(log)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recomputed(shop)
     shop.delete_below({0: 10, 1: 10})
     before = shop.project()
@@ -121,7 +121,7 @@ def test_a_broker_and_an_archive_of_its_records_give_the_same_positions(shop: Sh
     """At the timestamps of records, and a microsecond before them."""
     for _ in range(2):
         shop.sell(records(62, 30))
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     table = rows_of(shop, shop.tables.archive("sales"))
     stamps = sorted(set(table["timestamp"].to_pylist()))
     ledger = ArchiveLedger(shop.tables, "sales")
@@ -134,7 +134,7 @@ def test_a_broker_and_an_archive_of_its_records_give_the_same_positions(shop: Sh
 def test_no_release_stores_a_start_that_is_not_offsets_yet(memory: MemoryShop) -> None:
     """A program may call the runs without the command line, which resolves starts."""
     memory.define(starting('"now"'))
-    for run in (archive.run, recompute.run, partial(apply.run, terms=Terms(max_lag=0))):
+    for run in (write_archive.run, recompute.run, partial(apply.run, terms=Terms(max_lag=0))):
         with pytest.raises(UnresolvedStart, match="source 'sales' starts at now, which is not offsets yet"):
             run(memory.run("test"), memory.project)
     assert not Releases(memory.tables).every()

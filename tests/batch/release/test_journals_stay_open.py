@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
@@ -14,7 +14,7 @@ from tests.batch.shop import Shop, records
 
 def test_a_promotion_opens_two_journals_and_an_apply_opens_few_again(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.sell(records(61, 60))
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recompute.run(shop.run("recompute"), shop.project)
     opened, really = Counter[str](), delta_tables.open_table
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.maintain import maintain
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.plan import RecomputeRequest
@@ -34,7 +34,7 @@ def kept(shop: Shop, rows: list[dict[str, object]], log: dict[int, list[bytes | 
 def test_windows_leave_at_apply_and_come_back_where_more_is_kept(shop: Shop) -> None:
     log = {number: list(values) for number, values in records(71, 200).items()}
     shop.sell(log)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     before = recomputed(shop)
     for hours in (2, 1, 3):
         applied(shop, KEEPING.replace("HOURS", str(hours)))

@@ -15,7 +15,7 @@ from tandem.ledger.delta import delta_tables, retries
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Conflict, Unwritable, Vanished
 from tandem.ledger.delta.location import Location
-from tandem.ledger.delta.one_writer.fence import Fenced, Unclaimed
+from tandem.ledger.delta.one_writer.refuse_other_writers import Fenced, Unclaimed
 
 SCHEMA = pa.schema([("n", pa.int64())])
 TOLD = {"a conflict": CommitFailedError("newer version"), "an error": OSError("connection reset")}

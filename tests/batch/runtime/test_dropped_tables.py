@@ -16,15 +16,12 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.delta_tables import open_table
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.delta.location import Location
-from tandem.ledger.delta.one_writer.fence import Fenced
+from tandem.ledger.delta.one_writer.refuse_other_writers import Fenced
 from tests.infra.storage.s3 import a_bucket
+from tests.killed import Killed
 from tests.ledger.delta.held import held
 
 VERSIONS = 12
-
-
-class Killed(BaseException):
-    pass
 
 
 @dataclass

@@ -10,9 +10,9 @@ import pytest
 from tandem.batch.runtime.table_locks import hold, locked
 from tandem.infra.settings import BatchSettings, Settings, StorageSettings
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.one_writer import leases, locks
-from tandem.ledger.delta.one_writer.fence import Unclaimed
-from tandem.ledger.delta.one_writer.locks import LockTimeout
+from tandem.ledger.delta.one_writer import write_leases, write_locks
+from tandem.ledger.delta.one_writer.refuse_other_writers import Unclaimed
+from tandem.ledger.delta.one_writer.write_locks import LockTimeout
 from tests.infra.storage.s3 import a_bucket
 from tests.ledger.tiny import AT
 
@@ -52,7 +52,7 @@ def test_a_command_of_another_machine_waits_for_the_holder_and_names_it(machines
 
 def test_a_held_lease_is_renewed_by_a_thread_which_tells_of_a_loss(machines: tuple[Settings, Settings]) -> None:
     tables, told = Tables.of(machines[0]), threading.Event()
-    with locks.own() as acquire:
+    with write_locks.own() as acquire:
         lease = hold(tables, "views", acquire, what="tandem maintain", at=AT, patience=0, say=print, lost=told.set)
         assert lease is not None
         (thread,) = (thread for thread in threading.enumerate() if thread.name == "lease views")
@@ -66,13 +66,13 @@ def test_a_held_lease_is_renewed_by_a_thread_which_tells_of_a_loss(machines: tup
 def test_what_a_killed_command_of_this_machine_held_is_free_at_once(machines: tuple[Settings, Settings]) -> None:
     one, other = machines
     tables = Tables.of(one)
-    with locks.own() as acquire:
+    with write_locks.own() as acquire:
         lease = hold(tables, "views", acquire, what="tandem maintain", at=AT, patience=0, say=print)
     assert lease is not None  # its lock is free now, and nobody has released the lease
     with pytest.raises(LockTimeout), locked(other, "views", what="tandem maintain", now=lambda: AT, say=print):
         pass
     with locked(one, "views", what="tandem maintain", now=lambda: AT, say=print):
-        found = leases.read(tables, "views")
+        found = write_leases.read(tables, "views")
     assert found is not None
     assert found.token == lease.token + 1
     lease.release()
@@ -82,7 +82,7 @@ def test_a_copy_of_a_lock_file_is_not_the_lock_file(machines: tuple[Settings, Se
     """The state folder was copied, perhaps to another machine of the same name: what held it may still run there."""
     one, _ = machines
     tables = Tables.of(one)
-    with locks.own() as acquire:
+    with write_locks.own() as acquire:
         hold(tables, "views", acquire, what="tandem maintain", at=AT, patience=0, say=print)
     lock = tables.lock("views")
     copied = lock.with_name("copied")
@@ -94,6 +94,6 @@ def test_a_copy_of_a_lock_file_is_not_the_lock_file(machines: tuple[Settings, Se
 
 def test_tables_of_a_folder_have_no_lease(tmp_path: Path) -> None:
     tables = Tables.of(Settings(state=str(tmp_path)))
-    with locks.own() as acquire:
+    with write_locks.own() as acquire:
         assert hold(tables, "views", acquire, what="tandem maintain", at=AT, patience=0, say=print) is None
-    assert leases.names(tables) == []
+    assert write_leases.names(tables) == []

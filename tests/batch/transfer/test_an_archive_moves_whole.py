@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.batch.runtime import delta_commits
@@ -32,6 +32,7 @@ from tandem.views.project import project
 from tandem.views.source.offset_ranges import Ranges
 from tests.batch.filed import AT, DEFINITIONS, SOURCE, Filed, in_order, row, rows_in
 from tests.infra.storage.s3 import a_bucket
+from tests.samples import just
 
 DECODER = "d"
 
@@ -101,7 +102,7 @@ def origin(tmp_path: Path) -> Filed:
 stretches = st.dictionaries(st.integers(0, 2), st.integers(1, 6), min_size=1)
 
 
-@settings(max_examples=8)
+@just(32, quick=3)
 @given(st.lists(st.tuples(st.sampled_from("zba"), stretches), min_size=1, max_size=6), st.sets(st.integers(0, 20)), st.data())
 def test_any_archive_is_imported_unchanged(runs: list, holes: set[int], data: st.DataObject) -> None:
     """In one go or after an earlier part of it; twice is once."""

@@ -65,6 +65,7 @@ def held(broker: kafka.BrokerConnection, name: str) -> dict[int, list[Record]]:
     return {number: found for (_, number), found in kafka.records(broker, [topic], starts, most=10**6).items()}
 
 
+@pytest.mark.slow
 def test_after_any_kill_the_topic_has_every_record_in_order(
     filed: Filed, broker: kafka.BrokerConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.recompute.plan import RecomputeRequest
 from tandem.batch.transfer import export_archive, import_archive, replay
@@ -46,8 +46,8 @@ def sell(
     assert (producer.flush(20), failed) == (0, [])
 
 
-def archived(shop: Shop) -> archive.ArchiveResult:
-    return archive.run(shop.run("archive"), shop.project)[0]
+def archived(shop: Shop) -> write_archive.ArchiveResult:
+    return write_archive.run(shop.run("archive"), shop.project)[0]
 
 
 def recomputed(shop: Shop) -> Publication:
@@ -63,6 +63,7 @@ def without_places(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in ("topic_id", "offset")} for row in rows]
 
 
+@pytest.mark.slow
 def test_answers_stay_when_the_topic_is_emptied_and_the_archive_moves(shop: Shop, tmp_path: Path) -> None:
     """One history: compressed each way, deleted from the topic once archived, with a partition added in between."""
     log: dict[int, list[bytes | None]] = {0: [], 1: [], 2: []}

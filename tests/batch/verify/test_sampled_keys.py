@@ -24,7 +24,7 @@ from tandem.ledger.publish.batch_parts import BatchPart, BatchView, files_of
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.publish.releases import Release
 from tandem.ledger.stored_states import stored
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint, fingerprint
 from tandem.views.kernel import kernel
 from tandem.views.measures import count, mean
 from tandem.views.project import project

@@ -1,9 +1,8 @@
 """The topic as kafka-python reads it, for the oracle."""
 
 import time
-from collections.abc import Mapping
+from collections import defaultdict
 from dataclasses import dataclass, field
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -14,16 +13,14 @@ from tandem.infra.kafka.kafka_python import client, records
 from tandem.infra.settings import Settings
 from tests.campaign.answers.oracle import Position, Record
 
-PARTITIONS = (0, 1)
-
 
 @dataclass
 class Log:
     """All records that were read so far, by partition: the topic keeps every record, so an offset is an index."""
 
-    state: Path
+    settings: Settings
     topic: str
-    read: Mapping[int, list[Record]] = field(default_factory=lambda: {number: [] for number in PARTITIONS})
+    read: defaultdict[int, list[Record]] = field(default_factory=lambda: defaultdict(list))
     _lock: Lock = field(default_factory=Lock)
 
     def records(self, position: Position, *, seconds: float) -> list[Record] | None:
@@ -37,13 +34,13 @@ class Log:
                     self._read_on(position, deadline)
                 except Exception:  # noqa: BLE001 - the broker is being killed; whatever the client says of it
                     time.sleep(0.5)
-            return [record for number, read in self.read.items() for record in read[: position.get(number, 0)]]
+            return [record for number, read in sorted(self.read.items()) for record in read[: position.get(number, 0)]]
 
     def end(self) -> dict[int, int]:
         """Where the log ends now. Raises what the client raises."""
         consumer = self._consumer()
         try:
-            found: dict[Any, int] = consumer.end_offsets([TopicPartition(self.topic, number) for number in PARTITIONS])
+            found: dict[Any, int] = consumer.end_offsets(self._places(consumer))
         finally:
             consumer.close()
         return {place.partition: offset for place, offset in found.items()}
@@ -54,10 +51,10 @@ class Log:
     def _read_on(self, position: Position, deadline: float) -> None:
         consumer = self._consumer()
         try:
-            places = {number: TopicPartition(self.topic, number) for number in PARTITIONS}
-            consumer.assign(list(places.values()))
-            for number, place in places.items():
-                consumer.seek(place, len(self.read[number]))
+            places = self._places(consumer)
+            consumer.assign(places)
+            for place in places:
+                consumer.seek(place, len(self.read[place.partition]))
             while not self._reaches(position) and time.monotonic() < deadline:
                 for batch in consumer.poll(500).values():
                     for record in batch:
@@ -68,7 +65,10 @@ class Log:
         finally:
             consumer.close()
 
+    def _places(self, consumer: Any) -> list[Any]:
+        return [TopicPartition(self.topic, number) for number in sorted(consumer.partitions_for_topic(self.topic))]
+
     def _consumer(self) -> Any:
         records.provide_codecs()
-        address = broker.address(Settings(state=str(self.state)))
+        address = broker.address(self.settings)
         return KafkaConsumer(**client.configuration(address), enable_auto_commit=False, auto_offset_reset="none")

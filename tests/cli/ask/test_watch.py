@@ -25,7 +25,7 @@ def watching(world: World, *options: str) -> Iterator["subprocess.Popen[str]"]:
     try:
         yield process
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
         assert process.returncode == 0
     finally:
         process.kill()

@@ -16,7 +16,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.infra import kafka
 from tandem.ledger.publish.publications import Publications
@@ -24,7 +24,7 @@ from tests.batch.shop import DEFINITIONS, Shop, records
 from tests.stack import PYTHONPATH, environ, new_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.usefixtures("interruptible")]
-PATIENCE_S = 180
+PATIENCE_S = 300
 
 
 @pytest.fixture(scope="module")
@@ -32,17 +32,17 @@ def shop(broker: kafka.BrokerConnection, spark: SparkSession, tmp_path_factory: 
     """A shop with a publication, archived events beyond its cut, records beyond the archive, and a changed view."""
     made = Shop.open(broker, new_topic(broker), tmp_path_factory.mktemp("shop"))
     made.sell(records(1, 100))
-    archive.run(made.run("archive"), made.project)
+    write_archive.run(made.run("archive"), made.project)
     recompute.run(made.run("recompute"), made.project)
     made.sell(records(2, 100))
-    archive.run(made.run("archive"), made.project)
+    write_archive.run(made.run("archive"), made.project)
     made.sell(records(3, 100))
     before = Publications(made.tables).latest()
     assert before is not None
     made.define(DEFINITIONS.replace("cents < 0", "cents < 1"))
     yield made
     made.define(DEFINITIONS)
-    archive.run(made.run("archive"), made.project)
+    write_archive.run(made.run("archive"), made.project)
     recompute.run(made.run("recompute"), made.project)
     live = Publications(made.tables).latest()
     assert live is not None
@@ -67,17 +67,23 @@ def java(process: psutil.Process) -> bool:
     return any("java" in Path(words[0]).name for words in command_lines(process))
 
 
+@pytest.mark.parametrize("pause", [0.3, *(pytest.param(pause, marks=pytest.mark.slow) for pause in (0, 0.1, 1, 1.5, 2, 3, 4, 5))])
 @pytest.mark.parametrize(
     ("command", "target", "sentence"),
     [
         (["archive"], "group", "what was archived stays, and nothing was published: `tandem archive` completes"),
-        (["verify", "--all"], "process", "nothing was changed, and nothing is left behind: `tandem verify` starts over"),
+        pytest.param(
+            ["verify", "--all"],
+            "process",
+            "nothing was changed, and nothing is left behind: `tandem verify` starts over",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(["recompute"], "group", "nothing was published: `tandem recompute` continues", marks=pytest.mark.slow),
         pytest.param(["apply"], "process", "nothing was published: `tandem apply` continues", marks=pytest.mark.slow),
     ],
 )
 def test_an_interrupted_command_ends_its_children_and_says_what_stands(
-    shop: Shop, command: list[str], target: str, sentence: str
+    shop: Shop, command: list[str], target: str, sentence: str, pause: float
 ) -> None:
     words = [sys.executable, "-m", "tandem.cli", *command, "--project", str(shop.folder)]
     started = subprocess.Popen(
@@ -89,7 +95,7 @@ def test_an_interrupted_command_ends_its_children_and_says_what_stands(
             assert started.poll() is None, started.communicate()
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        time.sleep(0.3)
+        time.sleep(pause)  # at any moment of Spark's start
         children = descendants(process)
         if target == "group":
             os.killpg(started.pid, signal.SIGINT)

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from tandem.cli.__main__ import main
 from tandem.infra import kafka
-from tandem.ledger.delta.one_writer import locks
+from tandem.ledger.delta.one_writer import write_locks
 from tests.batch.shop import Shop, records, together, truth
 from tests.stack import new_topic
 
@@ -22,13 +22,13 @@ def test_every_record_of_the_log_is_published(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    held, hold = list[str](), locks.hold
+    held, hold = list[str](), write_locks.hold
 
     def noted(path: Path, *given: Any, **named: Any) -> None:
         held.append(path.stem)
         hold(path, *given, **named)
 
-    monkeypatch.setattr(locks, "hold", noted)
+    monkeypatch.setattr(write_locks, "hold", noted)
     shop = Shop.open(broker, new_topic(broker), tmp_path)
     log = records(1, 50)
     shop.sell(log)

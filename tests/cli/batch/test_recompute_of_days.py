@@ -19,6 +19,7 @@ VIEWS = (*VIEWS, local_days)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.broker
 def test_a_project_with_local_days_is_filled_in_by_utc_days(
     broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.verify.oracle_sample import Sampled
 from tandem.batch.verify.replay_compare import Agreement, ReplayComparison
@@ -101,19 +101,24 @@ def test_both_paths_and_the_published_answers_agree(
     by_day += (
         "towns = Table.from_file('towns.csv', key='shop')\nby_town = View(source=sales, lookup={'t': towns.now(shop='shop')}, "
     )
-    by_day += "keys={'town': 't.town'}, measures={'n': count()})\nSOURCES ="
+    by_day += "keys={'town': 't.town'}, measures={'n': count()})\n"
+    by_day += "shops = Source(topic='TOPIC', event=Sale, event_time='at', name='shops')\n"
+    by_day += "latest_of = Table(shops, key={'shop': 'shop'}, fields={'cents': 'cents'})\n"
+    by_day += "looking = View(source=sales, lookup={'p': latest_of.as_of(shop='shop')}, keys={'shop': 'shop'}, "
+    by_day += "window=tumbling(hours=1), measures={'latest': total('p.cents')})\nSOURCES ="
     (tmp_path / "towns.csv").write_text("shop,town\nshop 1,Oslo\nshop 2,Rome\n")
     rounding = rounding.replace("SOURCES =", by_day).replace(
-        "(per_hour, refunds)", "(per_hour, refunds, by_day, sale_of, by_town)"
+        "(per_hour, refunds)", "(per_hour, refunds, by_day, sale_of, by_town, latest_of, looking)"
     )
+    rounding = rounding.replace("SOURCES = (sales,)", "SOURCES = (sales, shops)").replace("TOPIC", shop.topic.name)
     shop.define(rounding.replace("from datetime import datetime", imports))
     one = with_rates(records(1, 100))
     shop.sell(one)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recompute.run(shop.run("recompute"), shop.project)
     two = with_rates(records(2, 60, known=[value for values in one.values() for value in values]))
     shop.sell(two)
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recompute.run(shop.run("recompute"), shop.project)
     live = Publications(shop.tables).latest()
     assert live is not None
@@ -131,12 +136,14 @@ def test_both_paths_and_the_published_answers_agree(
         assert counts["rounded"] == expected_roundings
     between = {tuple(each["between"]) for each in sales["compared"]}
     assert between == {("speed", "batch"), ("published", "batch"), ("published", "speed")}
-    assert {each["view"] for each in sales["compared"]} == {"per_hour", "refunds", "sale_of_versions", "by_town"}
+    assert {each["view"] for each in sales["compared"]} == {"per_hour", "refunds", "sale_of_versions", "by_town", "looking"}
+    assert {each["view"] for each in found["sources"]["shops"]["compared"]} == {"latest_of_versions"}
     assert {each["rows"] for each in sales["compared"] if each["view"] == "per_hour"} == {len(expected.per_hour)}
-    per_hour, refunds, versions, towns = sales["sampled"]
+    per_hour, refunds, versions, towns, looking = sales["sampled"]
     assert (per_hour["view"], per_hour["keys"], per_hour["answers"]) == ("per_hour", 4, 4 * len(expected.per_hour))
     assert (refunds["view"], refunds["keys"], refunds["answers"]) == ("refunds", 1, 2)
-    assert (versions["view"], towns["view"]) == ("sale_of_versions", "by_town")
+    assert (versions["view"], towns["view"], looking["view"]) == ("sale_of_versions", "by_town", "looking")
+    assert (looking["keys"] > 0, looking["answers"] > 0) == (True, True)
     assert {each["differ"] for each in sales["sampled"]} == {0}
     assert Publications(shop.tables).latest() == live
     assert list(Path(shop.tables.root, "scratch").iterdir()) == []

@@ -14,7 +14,7 @@ from tests.stack import kafka_toml, new_topic
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted(file.parent for file in (ROOT / "examples").glob("*/definitions.py"))
-QUICK = {"demo", "web"}
+QUICK = {"demo"}
 EVENTS = 400
 
 pytestmark = pytest.mark.broker

@@ -25,6 +25,6 @@ logging.error("something else")
 
 def test_a_library_does_not_log_it() -> None:
     """As py4j 0.10.9.9 does, which waits for Spark's JVM. In a process of its own: it ends all that the process started."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM], check=False, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], check=False, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, "interrupted; all stands\n"), done.stderr
     assert done.stderr == "ERROR:root:something else\n"

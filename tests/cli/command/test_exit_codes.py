@@ -14,7 +14,7 @@ import pytest
 from tandem.cli.__main__ import main
 from tandem.cli.command import exit_codes
 from tandem.cli.command.call import Output
-from tandem.cli.registry import COMMANDS
+from tandem.cli.command_registry import COMMANDS
 from tandem.infra.folders import ROOT
 from tests.stack import PYTHONPATH, environ
 
@@ -68,7 +68,7 @@ def test_processes_end_with_the_codes_of_the_table(tmp_path: Path) -> None:
     }
     for code, popens in ended.items():
         for popen in popens:
-            said = popen.communicate(timeout=120)
+            said = popen.communicate(timeout=300)
             assert popen.returncode == code, said
 
 
@@ -84,12 +84,12 @@ def test_a_command_that_a_signal_ends_has_the_code_of_the_signal(tmp_path: Path,
     with subprocess.Popen(["flock", "--no-fork", str(lock), "sleep", "600"]) as holder:
         try:
             popen = run("down", "--json", project=tmp_path)
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 300
             while f"{popen.pid}" not in waiting(lock):
                 assert time.monotonic() < deadline
                 assert popen.poll() is None
             popen.send_signal(number)
-            said = popen.communicate(timeout=60)
+            said = popen.communicate(timeout=300)
         finally:
             holder.kill()
     assert popen.returncode == code, said

@@ -57,6 +57,7 @@ def test_every_batch_command_shows_its_progress() -> None:
     assert makers == [ROOT / "cli" / "command" / "batch_run.py"]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_running_tasks_and_their_records_are_counted(spark: SparkSession, tmp_path: Path) -> None:
     def wait(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:

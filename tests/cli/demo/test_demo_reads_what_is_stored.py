@@ -19,8 +19,8 @@ from tandem.ledger.log.positions import LOG_START
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
 from tandem.serving.read.row_filter import RowsWanted
+from tandem.serving.sinks.changes_to_send import follow
 from tandem.serving.sinks.definition import sinks_of
-from tandem.serving.sinks.follow import follow
 from tandem.serving.sinks.kafka_topic import open_topic
 from tandem.views.project.project import load
 from tests.serving.sinks.past import connected
@@ -83,6 +83,7 @@ def test_a_table_is_read_once_its_token_counts_enough(world: World) -> None:
     assert agree(world, [row for row in truth if busy.meets(row)], busy.read(world.end))
 
 
+@pytest.mark.slow
 @pytest.mark.broker
 def test_a_topic_is_folded_once_its_token_counts_enough(broker: kafka.BrokerConnection, world: World) -> None:
     few = RowsWanted(where="n < 2")

@@ -115,6 +115,7 @@ def test_every_sum_on_the_screen_is_one_before_at_and_after_a_cut(shop: Shop) ->
         assert words(seen(scene_of(watcher))) == (641 * (step + 1), 0)
 
 
+@pytest.mark.slow
 def test_the_demos_own_screen_has_sums_of_three_formats(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

@@ -25,7 +25,7 @@ from tandem.views.measures import (
     histogram,
     kurtosis,
     mean,
-    registry,
+    measure_registry,
     skewness,
     theta_sketch,
     total,
@@ -48,7 +48,7 @@ def test_the_page_is_generated_from_the_code() -> None:
 
 def test_every_measure_is_on_the_page() -> None:
     lines = markdown().splitlines()
-    for name in sorted(name for name in vars(registry) if not name.startswith("_")):
+    for name in sorted(name for name in vars(measure_registry) if not name.startswith("_")):
         assert name in tandem.__all__
         assert any(line.startswith((f"| `{name}(", f"| `class ...({name})")) for line in lines), name
 
@@ -62,7 +62,7 @@ _STATISTICS = markdown().partition("## Which statistic it is")[2].partition("\n#
 def test_each_statistic_is_its_formula_and_what_the_named_peers_compute(line: str) -> None:
     here, definition, _, of_duckdb, of_pandas = (cell.strip() for cell in line.strip("|").split(" | "))
     code = [re.findall("`([^`]*)`", cell)[0] for cell in (here, definition)]
-    measure = eval(code[0], vars(registry) | {"x": "f", "y": "d"})
+    measure = eval(code[0], vars(measure_registry) | {"x": "f", "y": "d"})
     n, m2, m3, m4 = len(X), *(((X - X.mean()) ** power).mean() for power in (2, 3, 4))
     moments = {"n": n, "m": X.mean(), "m2": m2, "m3": m3, "m4": m4, "m2y": Y.var(ddof=0), "cxy": X.cov(Y, ddof=0)}
     wanted = eval(code[1], moments)

@@ -6,8 +6,8 @@ from pathlib import Path
 import tandem
 import tandem.spark
 import tandem.testing
+from tandem.cli.command_registry import COMMANDS
 from tandem.cli.dev import reference
-from tandem.cli.registry import COMMANDS
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference.md"
 

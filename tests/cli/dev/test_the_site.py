@@ -92,7 +92,7 @@ def test_dead_links_end_the_build(site: Path, tmp_path: Path) -> None:
         links = " ".join(f"[a link]({target})" for target in targets)
         (tmp_path / "docs" / "README.md").write_text(f"# Here\n\n{links}\n", "utf-8")
         words = [str(BUILDER.command("python")), "-I", "-m", "mkdocs", "build", "--strict"]
-        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=200)
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
         assert done.returncode == code, done.stderr
     assert [target for target in dead if f"'{target}'" not in done.stderr] == []
 
@@ -100,7 +100,7 @@ def test_dead_links_end_the_build(site: Path, tmp_path: Path) -> None:
 def test_a_folder_of_other_files_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     words = [sys.executable, "-m", "tandem.cli", "docs", "--out", str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=100)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
     assert (done.returncode, (tmp_path / "mine").read_text()) == (1, "mine")
     assert "has files but no earlier site; name an empty folder" in done.stderr
 

@@ -11,8 +11,8 @@ import pytest
 from tandem.cli.doctor.leases import UNREADABLE
 from tandem.infra.folders import ROOT
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.one_writer import leases
-from tandem.ledger.delta.one_writer.leases import Lease, Owner
+from tandem.ledger.delta.one_writer import write_leases
+from tandem.ledger.delta.one_writer.write_leases import Lease, Owner
 from tests.cli.doctor.looked import fine, looked
 from tests.infra.storage.s3 import a_bucket
 
@@ -36,7 +36,7 @@ def tables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tables]:
 
 def taken(tables: Tables) -> Lease:
     owner = Owner("tandem recompute", "there", 7, datetime(2026, 11, 1, 12, tzinfo=UTC))
-    return leases.take(tables, "views", owner, patience=0, say=lambda _: None)
+    return write_leases.take(tables, "views", owner, patience=0, say=lambda _: None)
 
 
 def found(folder: Path, seconds: float = 0) -> list[str]:
@@ -70,9 +70,9 @@ def test_a_lease_is_named_with_its_owner_and_until_when(folder: Path, tables: Ta
 
 def test_a_renewal_moves_the_end(tables: Tables) -> None:
     lease = taken(tables)
-    before = leases.written(tables, "views")
+    before = write_leases.written(tables, "views")
     lease.renew()
-    after = leases.written(tables, "views")
+    after = write_leases.written(tables, "views")
     assert before is not None
     assert after is not None
     assert (before[0].token, after[0].token) == (1, 1)

@@ -16,7 +16,7 @@ from tandem.cli.__main__ import main
 from tandem.cli.doctor import state as looks
 from tandem.infra.process import background
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.one_writer.locks import LockOwner
+from tandem.ledger.delta.one_writer.write_locks import LockOwner
 from tandem.ledger.log.archive_runs import IMPORT, ArchiveLedger
 from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.log.positions import LOG_START
@@ -24,7 +24,7 @@ from tandem.ledger.publish import adoption
 from tandem.ledger.publish.diffs import ReleaseDiff, ReleaseDiffs
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.standing import Stage, StandingReleases
-from tandem.speed.process import checkpoints
+from tandem.speed.source import checkpoints
 from tandem.views.project import project
 from tandem.views.source.offset_ranges import Ranges
 from tests.cli.doctor.looked import LATER, fine, wrong

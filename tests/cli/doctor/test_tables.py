@@ -17,7 +17,7 @@ from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.batch_parts import BatchPart
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.ledger.realtime_writer import Writer
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tests.cli.doctor.looked import fine, wrong
 from tests.serving.world import NOON, SOURCE, World, hit, position
 

@@ -11,9 +11,9 @@ from typing import Any, get_args
 import pytest
 
 from tandem.cli.__main__ import main
+from tandem.cli.command_registry import COMMANDS
 from tandem.cli.doctor import CHECKS
 from tandem.cli.doctor.check import Outcome
-from tandem.cli.registry import COMMANDS
 from tandem.infra.folders import ROOT
 from tandem.infra.settings import keys
 from tests.documented import DOCS

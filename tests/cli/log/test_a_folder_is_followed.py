@@ -229,6 +229,6 @@ def test_the_command_follows_until_it_is_killed(tmp_path: Path, broker: kafka.Br
             while followed.end_offsets() < least or (end == signal.SIGTERM and followed.sent() != [*range(24_000)]):
                 assert process.poll() is None
             process.send_signal(end)
-            shown, _ = process.communicate(timeout=60)
+            shown, _ = process.communicate(timeout=300)
     assert (process.returncode, json.loads(shown)["source"]) == (0, "lines")
     assert followed.sent() == [*range(24_000)]

@@ -96,7 +96,7 @@ def test_lines_of_all_clients_are_records_and_a_bad_one_ends_alone(project: Path
             slow.shutdown(socket.SHUT_WR)
             assert slow.recv(1) == b""
         process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=300)
         document = json.loads(out)
     assert (process.returncode, document["sent"], document["connections"]) == (0, 8_001, len(clients) + 3)
     sent = consumed(broker, kafka.topic(broker, project.name))

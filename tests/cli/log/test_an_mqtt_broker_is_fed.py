@@ -90,7 +90,7 @@ def records(project: Path, broker: kafka.BrokerConnection) -> "list[kafka.Record
 
 def wait_for(project: Path, broker: kafka.BrokerConnection, number: int) -> None:
     """Wait until the topic has this many records."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     topic = kafka.topic(broker, project.name)
     while sum(kafka.ends(broker, [topic]).values()) < number:
         assert time.monotonic() < deadline
@@ -107,7 +107,7 @@ def test_messages_are_records_once_the_log_has_them(project: Path, broker: kafka
             publish(server, range(50))
             wait_for(project, broker, 50)
             process.send_signal(signal.SIGTERM)
-            out, _ = process.communicate(timeout=60)
+            out, _ = process.communicate(timeout=300)
             assert (process.returncode, json.loads(out)["sent"]) == (0, 50)
         # The session waits at the broker.
         publish(server, range(50, 80))
@@ -120,6 +120,7 @@ def test_messages_are_records_once_the_log_has_them(project: Path, broker: kafka
     assert dict(first.headers)["mqtt.topic"] in {b"site/0/reading", b"site/1/reading", b"site/2/reading"}
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_when_command_and_broker_are_killed(
     project: Path, broker: kafka.BrokerConnection, tmp_path: Path
 ) -> None:
@@ -133,7 +134,7 @@ def test_nothing_is_lost_when_command_and_broker_are_killed(
             server.start()
             publish(server, range(400, 420))
             wait_for(project, broker, 420)
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 300
             while set(numbers(project, broker)) < set(range(420)):
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
@@ -148,7 +149,7 @@ def test_of_two_commands_with_one_session_one_ends(project: Path, broker: kafka.
         env = {**environ(), "PYTHONPATH": PYTHONPATH}
         both = [subprocess.Popen(command, cwd=project, env=env, stderr=subprocess.PIPE, text=True) for _ in range(2)]
         try:
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 300
             # Each takes the session from the other, until one gives up.
             while all(process.poll() is None for process in both):
                 assert time.monotonic() < deadline
@@ -156,7 +157,7 @@ def test_of_two_commands_with_one_session_one_ends(project: Path, broker: kafka.
         finally:
             for process in both:
                 process.terminate()
-            said = [process.communicate(timeout=60)[1] for process in both]
+            said = [process.communicate(timeout=300)[1] for process in both]
     (ended,) = [number for number, process in enumerate(both) if process.returncode]
     last = " ".join(said[ended].splitlines()[-1].split())
     assert "another client may use the id tandem.mqtt-" in last or "ended the connection: " in last

@@ -12,7 +12,7 @@ from tandem.infra.folders import ROOT
 from tandem.infra.settings import RegistrySettings
 from tandem.ledger.log.registry_schemas import RegistrySchemas, schemas_in
 from tandem.views.decode.schema_ids import load_schemas, schemas_of
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.source.formats.schema_registry import FetchedSchema, SchemaKey
 from tests.batch.filed import Filed, row
 from tests.schema_server import schema_server
@@ -42,7 +42,7 @@ def test_an_archive_moves_to_another_project_without_spark_or_a_broker(world: Wo
     (tmp_path / "there").mkdir()
     other = World(tmp_path / "there")
     command = [sys.executable, "-c", ASK, str(world.folder), str(other.folder), str(tmp_path / "moved")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     assert done.stdout.splitlines() == [
         "hits: 7 records in 1 files, 0 gaps",
         "hits: 7 records imported, up to {T/0: 9}",

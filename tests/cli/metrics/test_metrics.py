@@ -140,7 +140,7 @@ def test_metrics_are_served_only_on_loopback_until_stopped(world: World) -> None
         assert scraped(url)["tandem_records_total"][("hits", "decoded", "")] == 41
         port = int(url.rpartition(":")[2].partition("/")[0])
         second = started(world.folder, port)
-        _, said = second.communicate(timeout=60)
+        _, said = second.communicate(timeout=300)
         assert second.returncode == 1
         assert f"cannot listen on port {port} of 127.0.0.1" in said
         process.send_signal(signal.SIGTERM)

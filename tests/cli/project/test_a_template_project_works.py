@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tandem.cli.__main__ import main
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.project.project import load
 from tests.stack import PYTHONPATH
 

@@ -22,6 +22,7 @@ from tandem.cli.__main__ import main
 from tandem.infra import kafka
 from tandem.views.project.project import load
 from tandem.views.source.event import event_fields
+from tests.samples import LONGER
 from tests.schema_server import SchemaServer, schema_server
 from tests.stack import PYTHONPATH, environ, new_topic, produce, shared_kafka
 
@@ -97,16 +98,19 @@ def avro(number: int) -> bytes:
     return with_frame(sink.getvalue())
 
 
-def run_project(folder: Path, document: dict[str, Any], capsys: pytest.CaptureFixture[str], events: str | None) -> dict[str, Any]:
-    """Run `check`, the project's own test, and `try` on the sampled records; the document of the last."""
+def run_project(
+    folder: Path, document: dict[str, Any], capsys: pytest.CaptureFixture[str], events: str | None, *, tests: bool = LONGER
+) -> dict[str, Any]:
+    """Run `check`, the project's own test in a process of its own, and `try` on the sampled records; the document of the last."""
     assert main(["check", "--project", str(folder)]) == 0
-    subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)],
-        check=True,
-        env={**environ(), "PYTHONPATH": PYTHONPATH},
-        stdout=subprocess.DEVNULL,
-        timeout=120,
-    )
+    if tests:
+        subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)],
+            check=True,
+            env={**environ(), "PYTHONPATH": PYTHONPATH},
+            stdout=subprocess.DEVNULL,
+            timeout=300,
+        )
     capsys.readouterr()
     if events is None:
         return {}
@@ -187,7 +191,8 @@ def test_a_topic_of_avro_has_the_types_of_its_schema(
     assert main(["init", str(folder), "--from", address(login, topic)]) == 1
     assert "--registry http://HOST:PORT" in capsys.readouterr().err
     document = begin(folder, capsys, "--from", address(login, topic), "--registry", registry.address)
-    tried = run_project(folder, document, capsys, next(name for name in document["files"] if name.endswith(".records")))
+    records = next(name for name in document["files"] if name.endswith(".records"))
+    tried = run_project(folder, document, capsys, records, tests=True)
     assert (tried["events"], tried["quarantined"]) == (29, {})
     assert annotations(folder, document["source"]) == {
         "order_id": ("string", False),

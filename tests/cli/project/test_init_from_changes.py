@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tandem.infra import kafka
+from tandem.views.composite.table import Table
 from tandem.views.project.project import load
 from tandem.views.source.event import event_fields
-from tandem.views.table import Table
 from tests.cli.project import test_init_from_a_topic as of_topic
 from tests.cli.project.test_init_from_a_topic import address, begin, run_project
 from tests.schema_server import SchemaServer
@@ -86,7 +86,7 @@ def test_a_file_with_another_zone_and_the_columns_names_of_fields(tmp_path: Path
     lines = [json.dumps({"op": "c", "before": None, "after": row, "source": {"ts_ms": 1795993421914}}) for _ in range(2)]
     (tmp_path / "orders.jsonl").write_text("\n".join(lines))
     document = begin(tmp_path / "shop", capsys, "--from", str(tmp_path / "orders.jsonl"), "--zone", "Europe/Oslo")
-    run_project(tmp_path / "shop", document, capsys, "../orders.jsonl")
+    run_project(tmp_path / "shop", document, capsys, "../orders.jsonl", tests=True)
     assert columns(tmp_path / "shop", "orders").keys() == {"order", "changed_2", "op_2", "deleted", "changed", "op", "class_"}
     source = load(tmp_path / "shop").sources["orders"]
     assert (source.event_time, source.identity) == ("changed_2", ())

@@ -15,7 +15,7 @@ from tandem.cli.project.try_view import trial
 from tandem.cli.records.bundles import BundledValue, Bundles, UnclosedQuote
 from tandem.views.decode import parser
 from tandem.views.decode.file import FileLayout, layout
-from tandem.views.source.source import APPEND_TIME
+from tandem.views.instant import APPEND_TIME
 
 
 class Row(Event):

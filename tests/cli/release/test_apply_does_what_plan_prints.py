@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.release import apply
 from tandem.batch.release.release_plan import Terms
@@ -211,7 +211,7 @@ def published(shop: Shop) -> Shop:
     shop.define(edited())
     shop.sell(records(61, 120))
     shop.sell({0: [sale("held", '"wet"')], 1: []})
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     recompute.run(shop.run("recompute"), shop.project)
     return shop
 
@@ -255,7 +255,7 @@ def test_any_change_is_done_as_it_was_printed(published: Shop, capsys: pytest.Ca
 def test_before_a_cut_nothing_is_computed(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     shop.define(edited())
     shop.sell(records(62, 20))
-    archive.run(shop.run("archive"), shop.project)
+    write_archive.run(shop.run("archive"), shop.project)
     document = agree(shop, capsys, edited("a changed filter"))
     assert (document["nothing_to_compute"], document["estimates"], document["apply"]["folds"]) == (True, {}, {})
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -40,9 +39,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 def test_each_command_prints_what_the_page_shows(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     for step in steps("alerts.md"):
         if not isinstance(step, File):
-            assert main(shlex.split(step.line)[1:]) == 0, capsys.readouterr().err
-            shown = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines()) + "\n"
-            assert step.missing(shown) is None, f"{step.missing(shown)!r} is not in\n{shown}"
+            step.show(capsys)
 
 
 def test_a_correction_is_sent_and_listed(
@@ -91,7 +88,7 @@ def test_alerts_run_until_they_are_stopped_and_after_a_kill(world: World) -> Non
         second = json.loads(process.stdout.readline())
         assert (second["kind"], second["because"], second["of"]) == ("cleared", "events", first["id"])
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
         assert process.returncode == 0
     finally:
         process.kill()
@@ -120,7 +117,7 @@ def test_edges_are_followed_as_they_are_stored(world: World) -> None:
         assert json.loads(of_cart.stdout.readline())["place"]["route"] == "/cart"
         for process in (everything, of_cart):
             process.send_signal(signal.SIGTERM)
-            assert process.communicate(timeout=60)[0] == ""
+            assert process.communicate(timeout=300)[0] == ""
             assert process.returncode == 0
     finally:
         everything.kill()

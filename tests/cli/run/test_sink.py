@@ -1,7 +1,6 @@
 """docs/sinks.md does what it shows, and `tandem sink` follows a view until it is stopped."""
 
 import json
-import shlex
 import signal
 import subprocess
 import sys
@@ -42,9 +41,7 @@ def test_each_command_prints_what_the_page_shows(
     (world.folder / "tandem.toml").write_text(kafka_toml(broker))
     for step in steps("sinks.md"):
         if not isinstance(step, File):
-            assert main(shlex.split(step.line)[1:]) == 0, capsys.readouterr().err
-            shown = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines()) + "\n"
-            assert step.missing(shown) is None, f"{step.missing(shown)!r} is not in\n{shown}"
+            step.show(capsys)
     assert content(world.folder / "lake" / "per_page") == {"/a": 2, "/b": 1}
     assert content(world.folder / "lake" / "busy_pages") == {"/a": 2}
     records = consumed(broker, kafka.topic(broker, "per-page"))
@@ -64,7 +61,7 @@ def test_a_sink_follows_until_it_is_stopped(world: World) -> None:
         assert (second["rows"], second["gone"], second["compared"]) == (1, 0, False)
         assert content(world.folder / "lake" / "per_page") == {"/a": 2, "/b": 1, "/c": 1}
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
         assert process.returncode == 0
     finally:
         process.kill()

@@ -36,6 +36,7 @@ def made(broker: kafka.BrokerConnection, name: str, **configuration: str) -> kaf
     return create_as(broker, name, named)
 
 
+@pytest.mark.slow
 def test_until_loss_is_about_unarchived_records(
     broker: kafka.BrokerConnection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

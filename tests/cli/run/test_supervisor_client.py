@@ -47,7 +47,7 @@ class Reporting:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(state=str(tmp_path), speed=SpeedSettings(ready_s=2))
+    return Settings(state=str(tmp_path), speed=SpeedSettings(ready_s=60))
 
 
 @pytest.fixture
@@ -95,6 +95,7 @@ def test_only_progress_since_the_request_counts(settings: Settings, supervisor: 
 
 
 def test_a_part_without_progress_is_reported(settings: Settings, supervisor: Process) -> None:
+    settings = Settings(state=settings.state, speed=SpeedSettings(ready_s=1))
     up = supervised(settings)
     record.want(settings.folder, Wanted(("speed",)))
     waits = replace(RUNNING, looked=up.asked - 1, waits="source 'sales': no broker")

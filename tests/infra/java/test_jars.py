@@ -12,7 +12,7 @@ from tandem.infra.java import jar_fetch, jars
 from tests.stack import environ
 
 
-@pytest.mark.parametrize("lists", ["infra/locks", "tests/infra/kafka"])
+@pytest.mark.parametrize("lists", ["infra/locks", "tests/infra/kafka", "tests/infra/kafka/old_broker"])
 def test_ivy_fetches_exactly_what_is_locked(lists: str) -> None:
     ivy, pinned = (ROOT / lists / "ivy.xml").read_text(), jar_fetch.pinned(ROOT / lists)
     listed = re.findall(r'name="([^"]+)" rev="([^"]+)" conf="(\w+)->', ivy)

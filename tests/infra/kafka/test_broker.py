@@ -11,6 +11,7 @@ from tandem.infra import kafka
 from tandem.infra.kafka import broker as embedded
 from tandem.infra.process import background
 from tandem.infra.settings import KafkaSettings, Settings
+from tests.infra.kafka.secured.authority import Authority
 from tests.stack import environ
 
 pytestmark = pytest.mark.broker
@@ -89,7 +90,8 @@ def test_the_broker_listens_only_on_loopback(broker: kafka.BrokerConnection) -> 
         assert broker.address.bootstrap == f"127.0.0.1:{port}"
 
 
-def test_an_outside_broker_is_reached_as_configured() -> None:
+def test_an_outside_broker_is_reached_as_configured(tmp_path: Path) -> None:
+    certificates = str(Authority(tmp_path).file)
     settings = Settings(
         kafka=KafkaSettings(
             bootstrap="a:9093,b:9093",
@@ -97,14 +99,14 @@ def test_an_outside_broker_is_reached_as_configured() -> None:
             mechanism="SCRAM-SHA-512",
             username="me",
             password="x",
-            ca_file="/ca.pem",
+            ca_file=certificates,
         )
     )
     address = embedded.address(settings)
     assert address.bootstrap == "a:9093,b:9093"
     assert address.options == {
         "security.protocol": "sasl_ssl",
-        "ssl.ca.location": "/ca.pem",
+        "ssl.ca.location": certificates,
         "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.username": "me",
         "sasl.password": "x",

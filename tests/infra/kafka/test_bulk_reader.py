@@ -20,7 +20,7 @@ from tests.stack import create_as, delete_below, librdkafka, new_topic, produce
 pytestmark = pytest.mark.broker
 
 PLACE = ["partition", "offset", "value"]
-_AT_MOST_S = 20.0
+_AT_MOST_S = 60.0
 
 
 def reader(

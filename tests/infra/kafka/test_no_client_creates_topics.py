@@ -90,6 +90,7 @@ def ask(connection: kafka.BrokerConnection, topic: kafka.Topic) -> None:
             question(connection, [topic])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", [ask, sample, read_in_bulk, append, send], ids=lambda client: client.__name__)
 def test_a_deleted_topic_stays_deleted(
     generous: kafka.BrokerConnection, client: Callable[[kafka.BrokerConnection, kafka.Topic], None]

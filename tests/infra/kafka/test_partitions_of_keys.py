@@ -39,6 +39,7 @@ def placed(connection: kafka.BrokerConnection, topic: kafka.Topic) -> dict[bytes
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.broker
 @pytest.mark.spark
 def test_java_spark_and_the_sender_choose_the_same_partitions(broker: kafka.BrokerConnection, spark: SparkSession) -> None:

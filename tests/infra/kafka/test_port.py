@@ -82,6 +82,15 @@ def test_a_record_that_is_too_large_is_reported(broker: kafka.BrokerConnection) 
             sender.send(topic.name, b"x" * 3_000_000)
 
 
+@pytest.mark.timeout(60)
+def test_a_broker_that_stands_still_before_tls_is_reported_in_time() -> None:
+    """The kernel accepts connections for a frozen process, which never answers the handshake."""
+    with socket.create_server(("127.0.0.1", 0)) as frozen:
+        address = kafka.Address(f"127.0.0.1:{frozen.getsockname()[1]}", {"security.protocol": "ssl"}, 1)
+        with pytest.raises(kafka.NoBroker, match="did not answer in 1 s"):
+            kafka.connect(address)
+
+
 def test_an_absent_broker_is_reported_at_once_in_one_sentence(broker: kafka.BrokerConnection) -> None:
     with closing(socket.socket()) as unused:
         unused.bind(("127.0.0.1", 0))
@@ -107,7 +116,7 @@ def test_a_port_that_does_not_answer_times_out_without_log_noise() -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=300,
             cwd=ROOT,
             env=dict(os.environ),
         )

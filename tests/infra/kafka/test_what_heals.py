@@ -40,7 +40,7 @@ def test_only_retriable_errors_are_retried(kind: type[errors.KafkaError]) -> Non
         assert ask(Silent(), "it", question) == "answer"  # type: ignore[arg-type]
         assert asked == 3
     else:
-        with pytest.raises(kafka.NoBroker, match=r"^it at a:1: "):
+        with pytest.raises(kafka.NoBroker, match=r"\ba:1\b"):
             ask(Silent(), "it", question)  # type: ignore[arg-type]
         assert asked == 1
 

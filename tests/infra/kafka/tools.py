@@ -84,7 +84,7 @@ class Tools:
             login.writelines(f"{name}={value}\n" for name, value in kafka.java_options(self.address).items())
             login.flush()
             command += ["--bootstrap-server", self.address.bootstrap, "--command-config", login.name, *options]
-            done = subprocess.run(command, input=typed, capture_output=True, check=False, timeout=180)
+            done = subprocess.run(command, input=typed, capture_output=True, check=False, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -103,7 +103,7 @@ class Checkout:
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         process = self.start(*arguments)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=300)
         return process.returncode, out, err
 
     @property
@@ -184,7 +184,7 @@ def test_an_interrupted_or_failed_set_up_continues(checkout: Checkout) -> None:
 
 def test_two_set_ups_at_once_install_once(checkout: Checkout) -> None:
     both = [checkout.start("x"), checkout.start("x")]
-    ends = [process.communicate(timeout=120) for process in both]
+    ends = [process.communicate(timeout=300) for process in both]
     assert [out for out, _ in ends] == ["ran x\n", "ran x\n"]
     assert sorted(checkout.log) == ["classes", "ivy", "requirements.lock", "spark.lock"]
     assert sum("waiting for another set-up" in err for _, err in ends) == 1

@@ -28,7 +28,7 @@ def lines_of(path: Path) -> list[str]:
 
 
 def until(holds) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while not holds():
         assert time.monotonic() < deadline
         threading.Event().wait(0.01)

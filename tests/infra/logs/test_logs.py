@@ -116,7 +116,7 @@ def test_output_of_a_process_follows_its_log_after_a_rotation(tmp_path: Path) ->
     with path.open("ab") as sink:
         command = [sys.executable, "-c", OWN, str(path)]
         env = {**os.environ, "PYTHONPATH": PYTHONPATH}
-        assert subprocess.run(command, stdout=sink, stderr=sink, env=env, check=False, timeout=60).returncode == 0
+        assert subprocess.run(command, stdout=sink, stderr=sink, env=env, check=False, timeout=300).returncode == 0
     assert len(files_of(path)) > 3
     lines = [line for file in files_of(path) for line in file.read_text().splitlines()]
     assert lines == [f"{what} {number:04}" for number in range(30) for what in ("event", "print", "child")]

@@ -35,7 +35,7 @@ def told(which: str, **variables: str) -> tuple[int, int, list[str]]:
         pytest.skip("this system's malloc is not glibc's")
     kept = {name: value for name, value in os.environ.items() if name not in NAMES}
     command = [sys.executable, "-c", BLOCKS, which, *NAMES]
-    done = subprocess.run(command, env={**kept, **variables}, capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(command, env={**kept, **variables}, capture_output=True, text=True, check=True, timeout=300)
     most, end, *others = done.stdout.split()
     return int(most), int(end), others
 

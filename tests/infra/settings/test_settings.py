@@ -145,6 +145,12 @@ def test_tables_in_a_bucket_have_an_address_and_options(tmp_path: Path) -> None:
         ("[kafka]\npartitions = '2'\n", {}, "{file}:2: kafka.partitions = '2' is not valid: expected int, got str"),
         ("[kafka]\nmemory = 'much'\n", {}, "{file}:2: kafka.memory = 'much' is not valid: expected str matching regex"),
         ("[kafka]\nsecurity = 'tls'\n", {}, "kafka.security = 'tls' is not valid: choose one of plaintext / "),
+        ("[kafka.options]\n'acks' = '0'\n", {}, "{file}: kafka.options: unknown option 'acks'; options: "),
+        (
+            "[kafka.options]\n'linger.ms' = 'soon'\n",
+            {},
+            "kafka.options: 'linger.ms' = 'soon' is not valid; expected a whole number",
+        ),
         ("kafka = 3\n", {}, "{file}:1: kafka = 3 is not valid: expected object, got int"),
         ("[serving.oidc]\nisuer = 'x'\n", {}, "[serving.oidc] of {file}:2: unknown key 'isuer'; keys: issuer, "),
         ("[serving.oidc]\nleeway_s = 900\n", {}, "{file}:2: serving.oidc.leeway_s = 900 is not valid: expected int <= 300"),

@@ -46,7 +46,7 @@ def started(folder: Path, *, home: Path | None = None, options: str = "") -> str
     """What a process says whose Spark cannot start."""
     given = {**environ(), **({"JAVA_HOME": str(home)} if home else {}), "PYTHONPATH": PYTHONPATH}
     command = [sys.executable, "-c", DRIVER, str(folder / "state"), options]
-    done = subprocess.run(command, env=given, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, env=given, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -54,7 +54,7 @@ def test_java_reads_the_given_options(tmp_path: Path, monkeypatch: pytest.Monkey
         command = [java_home.find(environ()).command, *shlex.split(options), str(tmp_path / "Show.java"), submitted[2]]
         if not shutil.which("javac"):
             pytest.skip("the Java here compiles nothing")
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     shown = dict(line.split("\x01", 1) for line in done.stdout.splitlines())
     assert {name: shown[name] for name in AWKWARD} == AWKWARD

@@ -21,8 +21,9 @@ from tandem.infra.settings import KafkaSettings, Settings
 from tandem.infra.spark.jvm_lock import try_lock
 from tandem.infra.spark.kafka_source import kafka_options
 from tandem.infra.spark.session import frugal
-from tandem.ledger.delta.one_writer import locks
+from tandem.ledger.delta.one_writer import write_locks
 from tandem.views.errors import TandemError
+from tests.infra.kafka.secured.authority import Authority
 from tests.stack import PYTHONPATH, environ
 
 pytestmark = pytest.mark.spark
@@ -121,7 +122,7 @@ def test_the_jvm_is_frugal_unless_it_has_work_or_the_user_says_otherwise(tmp_pat
         assert frugal(sized, optimized=False) == [compiler, serial]
     command = [sys.executable, "-c", OPTIONS, str(tmp_path / "state"), "-XX:TieredStopAtLevel=4"]
     surroundings = {**environ(), "PYTHONPATH": PYTHONPATH, "JAVA_TOOL_OPTIONS": "-XX:+UseParallelGC"}
-    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=True, timeout=300)
     options = done.stdout.splitlines()
     # Of two values Java takes the last, which is the user's.
     assert [one for one in options if one.startswith("-XX:Tiered")] == [compiler, "-XX:TieredStopAtLevel=4"]
@@ -131,7 +132,7 @@ def test_the_jvm_is_frugal_unless_it_has_work_or_the_user_says_otherwise(tmp_pat
 def test_workers_share_their_imports_and_nobody_imports_pandas(tmp_path: Path) -> None:
     command = [sys.executable, "-c", IMPORTS, str(tmp_path / "state")]
     surroundings = {**environ(), "PYTHONPATH": PYTHONPATH}
-    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=True, timeout=300)
     modules, driver_has_pandas, spares_imports = done.stdout.splitlines()
     assert {"pyspark.worker", "pyarrow", "tandem.views.kernel.kernel"} <= set(modules.split())
     assert "pandas" not in modules.split()
@@ -178,11 +179,11 @@ def test_a_lock_is_held_until_the_jvm_ends_not_the_driver(spark: SparkSession, t
         assert background.start_time(jvm)
         assert try_lock(spark, lock) is False
         os.kill(jvm, signal.SIGCONT)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while not try_lock(spark, lock) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert try_lock(spark, lock) is True
-        with locks.own() as acquire:
+        with write_locks.own() as acquire:
             assert acquire(lock) is False
             assert acquire(tmp_path / "free.lock") is True
             assert try_lock(spark, tmp_path / "free.lock") is False
@@ -192,9 +193,10 @@ def test_a_lock_is_held_until_the_jvm_ends_not_the_driver(spark: SparkSession, t
     assert (tmp_path / "state" / "logs" / "spark-driver.log").exists()
 
 
-def test_an_outside_broker_is_configured_by_sparks_options() -> None:
+def test_an_outside_broker_is_configured_by_sparks_options(tmp_path: Path) -> None:
+    certificates = str(Authority(tmp_path).file)
     kafka = KafkaSettings(
-        bootstrap="a:1", security="sasl_ssl", username="me", password='x"y\\', ca_file="/ca.pem", mechanism="SCRAM-SHA-256"
+        bootstrap="a:1", security="sasl_ssl", username="me", password='x"y\\', ca_file=certificates, mechanism="SCRAM-SHA-256"
     )
     assert kafka_options(outside(Settings(kafka=kafka))) == {
         "kafka.bootstrap.servers": "a:1",
@@ -202,7 +204,7 @@ def test_an_outside_broker_is_configured_by_sparks_options() -> None:
         "kafka.allow.auto.create.topics": "false",
         "kafka.security.protocol": "SASL_SSL",
         "kafka.ssl.truststore.type": "PEM",
-        "kafka.ssl.truststore.location": "/ca.pem",
+        "kafka.ssl.truststore.location": certificates,
         "kafka.sasl.mechanism": "SCRAM-SHA-256",
         "kafka.sasl.jaas.config": (
             'org.apache.kafka.common.security.scram.ScramLoginModule required username="me" password="x\\"y\\\\";'

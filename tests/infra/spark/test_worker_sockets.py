@@ -52,7 +52,7 @@ OFF = f"{worker_sockets.ENABLED}=false"
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("conf", "family"), [([], "AF_UNIX"), ([OFF], "AF_INET")])
+@pytest.mark.parametrize(("conf", "family"), [([], "AF_UNIX"), pytest.param([OFF], "AF_INET", marks=pytest.mark.slow)])
 def test_a_worker_has_no_connection_of_the_network_unless_the_user_asks_for_it(
     tmp_path: Path, conf: list[str], family: str
 ) -> None:
@@ -92,7 +92,7 @@ def test_a_file_system_without_sockets_leaves_spark_its_network_sockets(monkeypa
 
 def test_the_folder_goes_with_the_process() -> None:
     environ = {**os.environ, "TMPDIR": "/tmp"}
-    ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, env=environ, timeout=60)
+    ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, env=environ, timeout=300)
     folder = Path(ended.stdout.strip())
     assert folder.name.startswith("tandem-spark-")
     assert not folder.exists()

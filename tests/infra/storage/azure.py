@@ -80,4 +80,4 @@ def _create(address: str) -> None:
     signed = "\n".join(("PUT", *([""] * 11), *sent, f"/{_ACCOUNT}/{_ACCOUNT}/{_CONTAINER}", "restype:container"))
     signature = base64.b64encode(hmac.digest(base64.b64decode(_KEY), signed.encode(), hashlib.sha256)).decode()
     headers |= {"Authorization": f"SharedKey {_ACCOUNT}:{signature}", "Content-Length": "0"}
-    httpx.put(f"{address}/{_ACCOUNT}/{_CONTAINER}?restype=container", headers=headers).raise_for_status()
+    httpx.put(f"{address}/{_ACCOUNT}/{_CONTAINER}?restype=container", headers=headers, timeout=60).raise_for_status()

@@ -27,7 +27,7 @@ from tests.infra.storage.go_build import built
 from tests.infra.storage.quick_s3 import served
 
 _BUCKET: Final = "tandem"
-_START_S: Final = 10.0
+_START_S: Final = 120.0
 _PASSED: Final = ("etag", "last-modified", "content-range", "content-length", "x-goog-generation")
 
 

@@ -10,6 +10,7 @@ from threading import Lock, get_ident
 from typing import Any, Final
 
 from tandem.cli.demo.s3_server import Application, bucket
+from tests.killed import Killed
 
 CREDENTIALS: Final = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
 _ERROR: Final = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Message>a planned fault</Message></Error>'
@@ -25,10 +26,6 @@ FAULTS: Final = (
 WRITES: Final = ("PUT", "POST", "DELETE")
 READS: Final = ("GET", "HEAD")
 _WAITS_S: Final = 60.0
-
-
-class Killed(BaseException):
-    """The client has been killed at a request: no code of the product catches this."""
 
 
 class _Reset(Exception):

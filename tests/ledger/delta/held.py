@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.one_writer import leases
-from tandem.ledger.delta.one_writer.leases import Owner
+from tandem.ledger.delta.one_writer import write_leases
+from tandem.ledger.delta.one_writer.write_leases import Owner
 from tests.ledger.tiny import AT
 
 
@@ -13,5 +13,5 @@ def held(tables: Tables, *names: str, what: str = "tandem test") -> Tables:
     owner = Owner(what, "here", 1, AT, place="here")
     return replace(
         tables,
-        leases={name: leases.take(tables, name, owner, patience=0, say=print, duration_s=3600) for name in names},
+        leases={name: write_leases.take(tables, name, owner, patience=0, say=print, duration_s=3600) for name in names},
     )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from tandem.ledger import cuts
+from tandem.ledger import cut_decision
 from tandem.ledger.delta import delta_tables, retries
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unwritable
@@ -38,7 +38,7 @@ def test_a_commit_is_tried_again_as_often_as_the_bound_allows(tables: Tables, mo
 
 @pytest.mark.parametrize(
     "write",
-    [claim, lambda tables: cuts.bridge(tables, 1, SOURCE, to=at(1, 1), by="test", at=AT)],
+    [claim, lambda tables: cut_decision.bridge(tables, 1, SOURCE, to=at(1, 1), by="test", at=AT)],
     ids=["a claim of the realtime table", "a cut"],
 )
 def test_a_writer_that_is_never_first_ends_with_the_sentence(

@@ -1,12 +1,13 @@
 """Rule 3: a commit lands only on the version it was decided on; a new epoch fences; after any error the table decides."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from tandem.ledger.cuts import bridge
+from tandem.ledger.cut_decision import bridge
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Conflict, Unwritable
@@ -90,10 +91,10 @@ def test_claims_at_the_same_moment_get_different_epochs(tables: Tables, monkeypa
     claim(tables)
     real, others = delta_tables.conditional_append, [True]
 
-    def interrupted(handle: DeltaTable, rows: pa.Table) -> None:
+    def interrupted(handle: DeltaTable, rows: pa.Table, **lease: Any) -> None:
         if others and others.pop():
             claim(tables)
-        real(handle, rows)
+        real(handle, rows, **lease)
 
     monkeypatch.setattr(delta_tables, "conditional_append", interrupted)
     assert claim(tables).epoch == 3

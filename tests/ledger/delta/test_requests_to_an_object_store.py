@@ -11,8 +11,8 @@ from tandem.infra.folders import ROOT
 from tandem.ledger.delta import delta_tables, retries
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.journal import Journal
-from tandem.ledger.delta.one_writer import leases
-from tandem.ledger.delta.one_writer.leases import Owner
+from tandem.ledger.delta.one_writer import write_leases
+from tandem.ledger.delta.one_writer.write_leases import Owner
 from tandem.ledger.delta.watched_table import POLL_REQUESTS, Watched
 from tests.infra.storage.s3 import Faults, a_bucket
 from tests.ledger.tiny import AT
@@ -64,7 +64,7 @@ def test_the_documented_requests_are_those_that_are_sent() -> None:
             newest = delta_tables.reopen(handle)
             measured["commit one file"] = sent(partial(delta_tables.conditional_append, newest, row))
             assert measured["look at an open table that has not changed"] == POLL_REQUESTS
-            lease = leases.take(tables, "views", OWNER, patience=0, say=print)
+            lease = write_leases.take(tables, "views", OWNER, patience=0, say=print)
             table = delta_tables.create_table(tables, tables.view("v", f"of-{commits}"), COLUMNS, {})
             while table.version() < commits - 1:
                 delta_tables.conditional_append(table, pa.table({"x": [1]}, COLUMNS))

@@ -5,12 +5,12 @@ from pyspark.sql import SparkSession
 
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.addresses import Tables
-from tandem.ledger.delta.vacuum import checkpoint
+from tandem.ledger.delta.delete_table_files import checkpoint
 from tandem.ledger.log.archive_runs import APP_ID, ArchiveLedger, ArchiveProgress
 from tandem.ledger.log.positions import LOG_START
 from tests.ledger.tiny import AT, SOURCE, at, claim, commit_each, first, merge
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def test_spark_reads_realtime_and_control_tables(tables: Tables, spark: SparkSession) -> None:

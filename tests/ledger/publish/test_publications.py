@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from tandem.ledger.cuts import bridge
+from tandem.ledger.cut_decision import bridge
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.journal import Journal, JournalSnapshot, Row
 from tandem.ledger.log.counts import Counts

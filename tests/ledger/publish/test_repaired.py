@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tandem.ledger.cuts import bridge
+from tandem.ledger.cut_decision import bridge
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.counts import Counts
 from tandem.ledger.log.positions import Position

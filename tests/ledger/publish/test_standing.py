@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.ledger import cuts
+from tandem.ledger import cut_decision
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish import promotion, publications, standing
@@ -31,7 +31,7 @@ def applied(tables: Tables, release: int, *, stage: Stage = "built", cut: Positi
     assert live is not None
     begin = live.cut(SOURCE) if cut is None else cut
     if begin != LOG_START:
-        cuts.begin(tables, release, SOURCE, begin, by="test", at=AT)
+        cut_decision.begin(tables, release, SOURCE, begin, by="test", at=AT)
     return StandingReleases(tables).record(stage, replace(live, release=release, kind="apply", cuts={SOURCE: begin}, at=AT))
 
 
@@ -226,7 +226,7 @@ def test_the_reason_of_an_apply_is_that_of_its_promotion(tables: Tables, writer:
 
 
 def test_no_rollback_crosses_a_range_without_commits(tables: Tables, writer: Writer) -> None:
-    cuts.bridge(tables, 1, SOURCE, to=at(20, 20), by="test", at=AT)
+    cut_decision.bridge(tables, 1, SOURCE, to=at(20, 20), by="test", at=AT)
     publish_cut(tables, at(20, 20))
     with pytest.raises(NotPublishable, match=r"cannot move back from .* to .*: the realtime views do not cover the range"):
         rollback(tables)

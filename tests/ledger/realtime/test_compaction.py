@@ -179,10 +179,10 @@ def test_a_merged_commit_is_as_new_and_lacks_as_much_as_the_newest_of_its_parts(
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=5))
 def test_a_merged_commit_knew_of_a_table_the_least_and_the_most_of_its_parts(numbers: list[int]) -> None:
     commits = [
-        replace(fold(at(n), at(n + 1)), looked_up={"prices": TableEnds(place(number), place(number))})
+        replace(fold(at(n), at(n + 1)), looked_up={"prices": TableEnds(place(number), place(number), number)})
         for n, number in enumerate(numbers)
     ]
-    assert merged(commits, merge).looked_up == {"prices": TableEnds(place(min(numbers)), place(max(numbers)))}
+    assert merged(commits, merge).looked_up == {"prices": TableEnds(place(min(numbers)), place(max(numbers)), min(numbers))}
     assert merged(commits[:1], merge).looked_up == commits[0].looked_up
 
 

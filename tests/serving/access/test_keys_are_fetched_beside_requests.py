@@ -59,7 +59,7 @@ def server() -> Iterator[KeyServer]:
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     oidc._trusted()  # made once, which takes longer than a fetch may here
-    monkeypatch.setattr(oidc, "FETCH_S", 0.3)
+    monkeypatch.setattr(oidc, "START_S", 30)
     monkeypatch.setattr(oidc, "SPACING_S", 0.05)
 
 
@@ -120,11 +120,15 @@ async def test_many_invalid_tokens_cause_few_fetches(server: KeyServer, monkeypa
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("how", FAULTS)
-async def test_cached_keys_count_until_stale_while_fetches_fail(server: KeyServer, how: str) -> None:
+async def test_cached_keys_count_until_stale_while_fetches_fail(
+    server: KeyServer, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with followed(server, refresh_s=0.05, stale_s=60) as found:
         good, bogus = found.issuing.signed(), found.issuing.signed(key=new_key("k9"))
         server.how = how
-        await found.until(lambda: len(found.told) == 1 and found.told[0] is not None)
+        with monkeypatch.context() as patch:  # fetches that have to succeed keep their time, which a busy machine may need
+            patch.setattr(oidc, "FETCH_S", 0.3)
+            await found.until(lambda: len(found.told) == 1 and found.told[0] is not None)
         assert "keys" in str(found.told[0])
         assert found.taken(good)
         assert not found.taken(bogus)

@@ -23,6 +23,7 @@ from tandem.serving.http.app import application
 from tandem.serving.http.commands import TandemCommand
 from tandem.serving.http.composition import of_project
 from tandem.serving.http.listener import Tls
+from tandem.serving.http.requests.answer_log import AnswerLog
 from tests.serving.world import NOON, World
 from tests.stack import PYTHONPATH
 
@@ -52,6 +53,7 @@ class Served:
     questions: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     feed: HotFeed | None = None
+    answers: AnswerLog | None = None
     runner: asyncio.Runner | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -77,6 +79,7 @@ class Served:
             now=lambda: self.now,
             clock=lambda: self.seconds,
             feed=self.feed,
+            answers=self.answers,
         )
         self.app = application(self.server)
 

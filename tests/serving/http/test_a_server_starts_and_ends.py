@@ -53,20 +53,22 @@ def test_the_first_start_creates_a_token_and_sigterm_ends_cleanly(world: World) 
     file = world.folder / ".tandem" / "access" / "first.token"
     with started(world) as (process, told):
         assert file.stat().st_mode & 0o777 == 0o600
-        with httpx.Client(base_url=told["address"], headers={"Authorization": f"Bearer {file.read_text().strip()}"}) as client:
+        with httpx.Client(
+            base_url=told["address"], headers={"Authorization": f"Bearer {file.read_text().strip()}"}, timeout=60
+        ) as client:
             rows = client.get("/views/per_page/rows").json()["rows"]
             assert oracle.unlabelled(rows) == oracle.per_page(world.values(LOG_START, world.end))
             assert client.get("/openapi.json").json()["info"]["title"] == "Tandem"
-        assert httpx.get(f"{told['address']}/views").status_code == 401
+        assert httpx.get(f"{told['address']}/views", timeout=60).status_code == 401
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
         assert (process.returncode, out) == (0, "")
         assert str(file) in err
         assert file.read_text().strip() not in err
     made = file.read_text()
     with started(world) as (process, _):
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=300)
         assert process.returncode == 0
         assert "token" not in err
     assert file.read_text() == made
@@ -91,7 +93,7 @@ def test_running_requests_finish_before_the_end(world: World) -> None:
 
 def test_connections_stay_open_and_send_small_answers_at_once(world: World) -> None:
     served = Served(world)
-    with serving(served) as address, httpx.Client(base_url=address) as client:
+    with serving(served) as address, httpx.Client(base_url=address, timeout=60) as client:
         assert [client.get("/healthz").status_code for _ in range(3)] == [200, 200, 200]
         pool = client._transport._pool  # type: ignore[attr-defined]
         assert len(pool.connections) == 1
@@ -131,7 +133,7 @@ def test_a_given_certificate_is_used(world: World, tls: Tls) -> None:
     with serving(Served(world), tls) as address:
         assert address.startswith("https://127.0.0.1:")
         trusting = ssl.create_default_context(cafile=str(tls.certificate))
-        assert httpx.get(f"{address}/healthz", verify=trusting).status_code == 200
+        assert httpx.get(f"{address}/healthz", verify=trusting, timeout=60).status_code == 200
         with pytest.raises(httpx.HTTPError):
             httpx.get(f"{address.replace('https', 'http')}/healthz")
 

@@ -20,16 +20,16 @@ from tandem.ledger.realtime.commits import Commit
 from tandem.serving.changes import ChangesToken, watch
 from tandem.serving.connection import Connection
 from tandem.serving.memory.cached_view import CachedView
-from tandem.serving.memory.store import Store
+from tandem.serving.memory.store import USED_S, Store
 from tandem.serving.read.outcome import Absent, Value
 from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.read.selection import ALWAYS, select
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.read.snapshot_follower import HOLD_S, SnapshotFollower
 from tandem.views.arrow.arrays import from_ipc
+from tandem.views.composite.rollup import root
 from tandem.views.kernel.kernel import arrange, present_arranged, roll
 from tandem.views.kernel.rows import ordered, to_rows
-from tandem.views.rollup import root
 from tandem.views.view import View
 from tests.samples import just
 from tests.serving.memory.test_memory_equals_the_reader import KNOWN, MORE, adopt, events
@@ -143,13 +143,14 @@ steps = st.lists(
         st.tuples(st.just("promote"), st.just(0)),
         st.tuples(st.just("compact"), st.just(0)),
         st.tuples(st.just("lose"), st.just(0)),
+        st.tuples(st.just("nobody asks"), st.just(0)),
     ),
     min_size=4,
     max_size=9,
 )
 
 
-@just(40, quick=6)
+@just(40, quick=3)
 @given(steps, st.integers(0, 2**64 - 1), st.sampled_from([MORE, KNOWN]))
 def test_after_every_step_answers_are_those_of_the_log_at_their_position(
     steps: list[tuple[Any, ...]], seed: int, definitions: str
@@ -157,7 +158,8 @@ def test_after_every_step_answers_are_those_of_the_log_at_their_position(
     with TemporaryDirectory() as folder:
         world, clock = World(Path(folder), definitions=definitions), Clock()
         feed = HotFeed(clock)
-        hot, connection = Hot(world, feed), Connection(Store(world.tables, seed, hot=feed))
+        hot, of_store = Hot(world, feed), Clock()
+        connection = Connection(Store(world.tables, seed, hot=feed, clock=of_store))
         reached, views = LOG_START, dict[str, Position]()
 
         def never_back() -> None:
@@ -191,6 +193,8 @@ def test_after_every_step_answers_are_those_of_the_log_at_their_position(
                     world.compact()
                 case ("lose", _):
                     hot.restart()
+                case ("nobody asks", _):
+                    of_store.now += 2 * USED_S
             if (advanced := connection.store.refresh_hot()) is not None:
                 now = advanced.snapshot.positions[SOURCE]
                 assert reached.at_or_below(now), "answers do not step back"
@@ -532,3 +536,31 @@ def test_only_hot_commits_in_a_row_are_taken(world: World, feed: HotFeed) -> Non
     hot = Hot(world, feed)
     hot.publish(HotChange(position(9), hot.commit(position(6), position(9))))
     assert feed.commits(1, SOURCE) == ()
+
+
+def test_hot_commits_advance_the_views_in_use_alone_and_the_others_when_they_are_asked(tmp_path: Path) -> None:
+    world, clock = nine_hits(tmp_path), Clock()
+    feed = HotFeed(Clock())
+    hot, connection = Hot(world, feed), Connection(Store(world.tables, 1, hot=feed, clock=clock))
+    for name in world.project.every_view:
+        connection.view(name).rows()
+    clock.now += 2 * USED_S
+    connection.view("per_page").rows()
+
+    def hot_hit() -> None:
+        world.append(0, hit("/hot", 1))
+        hot.read(world.end)
+        connection.store.refresh_hot()
+
+    hot_hit()
+    began = connection.snapshot()
+    assert set(began.pinned.views) == {"per_page"}
+    hot_hit()
+    for name, view in world.project.every_view.items():
+        at = began.view(name)
+        assert at.memory is not None
+        filed = at.files(select(view, {}, ALWAYS), "merged", None)
+        assert isinstance(filed, Value)
+        # A question that began before the second hot commit is answered without it.
+        assert at.scan().rows() == filed.rows()
+    check(world, connection, world.end)

@@ -16,10 +16,10 @@ from tandem.serving.memory import layer as layouts
 from tandem.serving.memory import stack as stacks
 from tandem.serving.memory.answers import Answers
 from tandem.serving.memory.cached_view import CachedView
-from tandem.serving.memory.index import Hashes, KeyHash
 from tandem.serving.memory.layer import MemoryLayout
 from tandem.serving.memory.stack import Stack, extended
 from tandem.serving.read.selection import ALWAYS, select
+from tandem.views.arrow.key_hash import Hashes, KeyHash
 from tandem.views.instant import MICROSECOND
 from tandem.views.kernel.kernel import merge_states, present, settle
 from tandem.views.kernel.partial import Partial

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.ledger import cuts
+from tandem.ledger import cut_decision
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.log.positions import LOG_START, Position
@@ -30,10 +30,11 @@ from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, ReadFailed, Value
 from tandem.serving.read.selection import ALWAYS, select
 from tandem.views.arrow.arrays import from_ipc
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.kernel.kernel import merge_states
 from tandem.views.project.project import load_files
 from tandem.views.view import View
+from tests.samples import just
 from tests.serving import oracle
 from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, nine_hits, position
 
@@ -97,7 +98,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=10)
+@just(40, quick=10)
 @given(steps, st.integers(0, 2**64 - 1), st.sampled_from([MORE, KNOWN]))
 def test_after_every_step_memory_reader_and_oracle_agree(steps: list[tuple[Any, ...]], seed: int, definitions: str) -> None:
     with TemporaryDirectory() as folder:
@@ -340,7 +341,7 @@ def test_of_another_release_nothing_is_reused_that_is_not_the_same(world: World,
         assert world.write_version("per_page", world._version, position(3)) == batch.views["per_page"].rows
     sources = Releases(world.tables).load(1).sources
     release = Releases(world.tables).store(files, sources=sources, views=fingerprints, by="test", at=NOON).number
-    cuts.begin(world.tables, release, SOURCE, position(3), by="test", at=NOON)
+    cut_decision.begin(world.tables, release, SOURCE, position(3), by="test", at=NOON)
     world.writer = Writer.claim(world.tables, release, SOURCE, by="test", at=NOON)
     world.log[0][8] = hit("/", 90)
     world.trigger()

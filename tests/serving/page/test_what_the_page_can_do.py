@@ -49,7 +49,7 @@ def test_several_measures_are_in_one_chart_if_they_share_an_axis(open_page: Open
     assert panels(page) == together[1:]
 
 
-@pytest.mark.parametrize("how", ["keyboard", "phone"])
+@pytest.mark.parametrize("how", ["keyboard", pytest.param("phone", marks=pytest.mark.slow)])
 def test_a_number_tells_where_it_comes_from(open_page: Open, address: str, secret: str, how: str) -> None:
     told = answer(address, secret, "/views/totals/rows").json()
     batch = {row["page"]: row["hits"] for row in answer(address, secret, "/views/totals/rows", layer="batch").json()["rows"]}
@@ -116,9 +116,12 @@ def test_a_number_keeps_the_focus_when_its_table_is_drawn_again(open_page: Open)
     drawn_again(page, "utc")
     focused = "() => [...document.querySelectorAll('.number-origin')].indexOf(document.activeElement)"
     assert page.evaluate(focused) == at
+    # Tab leads back to it, too, if the table was drawn again while the focus was elsewhere.
     page.keyboard.press("Shift+Tab")
+    drawn_again(page, "local")
     page.keyboard.press("Tab")
     assert page.evaluate(focused) == at
+    drawn_again(page, "utc")
     # It returns there from the dialog, too, if the table was drawn again meanwhile.
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog")).to_be_visible()
@@ -205,7 +208,9 @@ def test_only_who_may_send_gets_the_form(open_page: Open, served: Served) -> Non
     expect(page.get_by_role("link", name="Send an event")).to_have_count(0)
 
 
-@pytest.mark.parametrize("size", [{"width": 1280, "height": 860}, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize(
+    "size", [pytest.param({"width": 1280, "height": 860}, marks=pytest.mark.slow), PHONE], ids=["wide", "phone"]
+)
 def test_lineage_and_health_are_shown(open_page: Open, address: str, secret: str, size: dict[str, int]) -> None:
     status = answer(address, secret, "/status").json()
     page = settled(open_page(viewport=size))

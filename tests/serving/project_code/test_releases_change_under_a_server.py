@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tandem.cli.__main__ import main
-from tandem.ledger import cuts
+from tandem.ledger import cut_decision
 from tandem.ledger.publish import adoption
 from tandem.ledger.publish.batch_parts import BatchPart, BatchView
 from tandem.ledger.publish.publications import Publications
@@ -95,7 +95,7 @@ def beside(world: World, folder: Path) -> World:
     found.live = replace(live, release=2, kind="apply", at=NOON, views=views)
     parts = {name: BatchPart(1, found.write_version(name, 1, position(4)), position(4)) for name in views}
     found.live = replace(found.live, views={name: replace(one, parts=(parts[name],)) for name, one in views.items()})
-    cuts.begin(world.tables, 2, SOURCE, position(4), by="test", at=NOON)
+    cut_decision.begin(world.tables, 2, SOURCE, position(4), by="test", at=NOON)
     StandingReleases(world.tables).record("built", found.live)
     found.writer = Writer.claim(world.tables, 2, SOURCE, by="test", at=NOON)
     found.trigger()

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.ledger.delta.errors import Unreadable
@@ -21,6 +21,7 @@ from tandem.serving.memory.store import Store
 from tandem.serving.read.merged_layers import Reader, UnknownView
 from tandem.serving.read.outcome import Absent, Failed, Value
 from tandem.serving.read.snapshot_follower import SnapshotFollower
+from tests.samples import just
 from tests.serving.two_releases import CHANGES, DAYS, applied, asked, build, differing, edited, promote, ranges_of
 from tests.serving.world import NOON, World, hit, position
 
@@ -64,7 +65,7 @@ class Side:
         self.built = True
 
 
-@settings(max_examples=8)
+@just(40, quick=3)
 @given(
     before=st.lists(values, max_size=3),
     back=st.integers(0, 2),

@@ -12,13 +12,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, Value
 from tandem.views.source.watermark import Newest, later, newest, watermark
+from tests.samples import just
 from tests.serving.world import NOON, TOPIC_ID, World, hit, position
 
 DEFINITIONS = """
@@ -65,7 +66,7 @@ steps = st.lists(
 VIEWS = ("fours", "large", "hops", "sessions", "pairs", "ever")
 
 
-@settings(max_examples=8)
+@just(40, quick=3)
 @given(steps)
 def test_a_final_row_stays_final_and_changes_only_by_counted_events(steps: list[tuple[Any, ...]]) -> None:
     """Of any reader, at any moment, with partitions that are idle and come back, recomputes and compaction."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.ledger import cuts
+from tandem.ledger import cut_decision
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.delta.journal import JournalSnapshot
 from tandem.ledger.delta.watched_table import Watched
@@ -130,7 +130,7 @@ def test_a_bridge_is_crossed_once_a_batch_view_covers_it(world: World) -> None:
     world.trigger(position(10))
     reader = Reader(world.tables)
     assert counted(reader) == 10
-    cuts.bridge(world.tables, 1, SOURCE, to=position(20), by="test", at=NOON)
+    cut_decision.bridge(world.tables, 1, SOURCE, to=position(20), by="test", at=NOON)
     world.writer = Writer.claim(world.tables, 1, SOURCE, by="test", at=NOON)
     world.trigger(position(25))
     reader.refresh()

@@ -12,10 +12,10 @@ from tandem.infra import kafka
 from tandem.infra.settings import Settings
 from tandem.serving.connection import PublishedView
 from tandem.serving.read.row_filter import RowsWanted, row_filter
-from tandem.serving.sinks.follow import SinkStep, follow, token_of_target
+from tandem.serving.sinks.changes_to_send import SinkStep, follow, token_of_target
 from tandem.serving.sinks.kafka_topic import CompactedTopic, MessageTopic, open_topic
+from tandem.serving.sinks.sink_token import Stamp
 from tandem.serving.sinks.target import SinkRefused
-from tandem.serving.sinks.token_in_target import Stamp
 from tandem.views.kernel.rows import to_rows
 from tests.serving.sinks.past import EVERYTHING, MANY, Past, connected, roll_back
 from tests.serving.two_releases import applied, build, edited, promote
@@ -87,14 +87,6 @@ def test_a_topic_follows_any_order_of_what_happens(broker: kafka.BrokerConnectio
         if chance.random() < 0.7:
             sink(broker, world, "all", chance.choice((EVERYTHING, MANY)))
     sink(broker, world, "all")
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    made = World(tmp_path)
-    made.append(0, hit("/a", 1), hit(None, 2), hit("/a", 3))
-    made.trigger()
-    return made
 
 
 def test_only_what_changed_is_sent_and_what_is_gone_is_a_tombstone(broker: kafka.BrokerConnection, world: World) -> None:

@@ -11,10 +11,10 @@ from tandem.ledger.delta.errors import Conflict
 from tandem.serving.connection import PublishedView
 from tandem.serving.read.row_filter import RowsWanted
 from tandem.serving.sinks import delta
+from tandem.serving.sinks.changes_to_send import SinkStep, follow, token_of_target
 from tandem.serving.sinks.delta import DeltaTarget, open_at
-from tandem.serving.sinks.follow import SinkStep, follow, token_of_target
+from tandem.serving.sinks.sink_token import Stamp
 from tandem.serving.sinks.target import SinkRefused
-from tandem.serving.sinks.token_in_target import Stamp
 from tests.serving.sinks.past import EVERYTHING, MANY, Past, connected, roll_back, wanted_rows
 from tests.serving.two_releases import applied, build, edited, promote
 from tests.serving.world import World, hit
@@ -69,14 +69,6 @@ def insert_stray_row(path: Path, *, twice: bool) -> None:
     row = content.slice(0, 1).to_pylist()[0]
     stray = row if twice else row | {"page": "/stray"}
     write_deltalake(str(path), pa.Table.from_pylist([stray], content.schema), mode="append")
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    made = World(tmp_path)
-    made.append(0, hit("/a", 1), hit(None, 2), hit("/a", 3))
-    made.trigger()
-    return made
 
 
 def test_only_what_changed_is_written_and_a_restart_writes_nothing(world: World, tmp_path: Path) -> None:

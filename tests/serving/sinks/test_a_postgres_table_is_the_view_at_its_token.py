@@ -13,10 +13,10 @@ import pytest
 
 from tandem.ledger.delta.errors import Conflict, Unreadable, Unwritable
 from tandem.serving.read.row_filter import RowsWanted
-from tandem.serving.sinks.follow import SinkStep, follow
+from tandem.serving.sinks.changes_to_send import SinkStep, follow
 from tandem.serving.sinks.postgres import TOKENS, PostgresTarget, connect_to, postgres_schema
+from tandem.serving.sinks.sink_token import Stamp
 from tandem.serving.sinks.target import SinkRefused
-from tandem.serving.sinks.token_in_target import Stamp
 from tandem.views.errors import DefinitionError
 from tandem.views.sinks.postgres_table import postgres_table
 from tests.postgres_server import PostgresServer, postgres_server, reachable_folder
@@ -98,14 +98,6 @@ def test_a_postgres_table_follows_any_order_of_what_happens(database: str, tmp_p
                 sink(past.world, database)
                 sink(past.world, database, MANY, table="many")
                 there = True
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> World:
-    made = World(tmp_path)
-    made.append(0, hit("/a", 1), hit(None, 2), hit("/a", 3))
-    made.trigger()
-    return made
 
 
 def test_changes_alone_are_written_and_a_restart_writes_nothing(world: World, database: str) -> None:

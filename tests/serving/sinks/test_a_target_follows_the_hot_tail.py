@@ -23,9 +23,9 @@ from tandem.serving.memory.layer import MemoryLayout
 from tandem.serving.memory.store import Store
 from tandem.serving.read.outcome import ReadFailed
 from tandem.serving.read.snapshot_follower import HOLD_S
-from tandem.serving.sinks import follow
+from tandem.serving.sinks import changes_to_send
+from tandem.serving.sinks.changes_to_send import SinkStep, token_of_target
 from tandem.serving.sinks.delta import DeltaTarget, open_at
-from tandem.serving.sinks.follow import SinkStep, token_of_target
 from tandem.serving.sinks.log_messages import without_label
 from tandem.views.arrow.arrays import from_ipc
 from tandem.views.kernel.kernel import arrange, present_arranged
@@ -40,7 +40,7 @@ Rows = list[str]
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < deadline, "what was waited for did not come"
         time.sleep(0.002)
@@ -110,7 +110,7 @@ class SinkThread:
     def _run(self) -> None:
         target = self.log.target()
         try:
-            for step in follow.follow(self.connection.view(self.log.view), target, EVERYTHING):
+            for step in changes_to_send.follow(self.connection.view(self.log.view), target, EVERYTHING):
                 self.log.record(target, step)
         except ReadFailed as error:
             if not self.connection.store._closed:
@@ -154,7 +154,7 @@ events = st.one_of(
 )
 
 
-@just(24, quick=5)
+@just(24, quick=3)
 @given(st.lists(events, min_size=4, max_size=10), st.sampled_from(["per_page", "visits", "pairs"]))
 def test_each_step_of_a_target_has_the_rows_at_its_token(events: Sequence[tuple[Any, ...]], view: str) -> None:
     with TemporaryDirectory() as folder:
@@ -280,7 +280,7 @@ def test_a_closed_connection_says_what_the_target_waits_for(log: Log) -> None:
     view = connection.view("per_page")
     connection.close()
     with pytest.raises(ReadFailed, match=r"counts the log up to \{T/0: 10\}.*only up to \{T/0: 9\}; the sink continues"):
-        list(follow.follow(view, log.target(), EVERYTHING))
+        list(changes_to_send.follow(view, log.target(), EVERYTHING))
 
 
 def test_a_position_of_a_deleted_topic_is_not_awaited() -> None:

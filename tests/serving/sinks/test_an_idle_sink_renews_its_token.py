@@ -11,7 +11,7 @@ from tandem.serving.changes import RENEW_S, ChangesToken, changes, watch
 from tandem.serving.memory.store import Store
 from tandem.serving.read.outputs import OUTPUTS
 from tandem.serving.read.row_filter import RowsWanted
-from tandem.serving.sinks.follow import follow
+from tandem.serving.sinks.changes_to_send import follow
 from tandem.serving.sinks.kafka_topic import open_topic
 from tests.serving.sinks.past import connected
 from tests.serving.world import World, hit

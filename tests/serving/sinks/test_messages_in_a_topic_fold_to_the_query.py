@@ -10,7 +10,7 @@ import pytest
 from tandem.infra import kafka
 from tandem.infra.settings import Settings
 from tandem.serving.read.row_filter import RowsWanted, row_filter
-from tandem.serving.sinks.follow import SinkStep, follow, token_of_target
+from tandem.serving.sinks.changes_to_send import SinkStep, follow, token_of_target
 from tandem.serving.sinks.kafka_topic import MessageTopic, open_topic
 from tandem.serving.sinks.target import SinkRefused
 from tandem.views.kernel.rows import to_rows

@@ -9,7 +9,6 @@ import hmac
 import json
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,8 @@ import pytest
 from tandem.infra.settings import Settings
 from tandem.infra.settings.toml_tables.sinks import SinkSettings
 from tandem.serving.read.row_filter import RowsWanted
+from tandem.serving.sinks.changes_to_send import SinkStep, follow, token_of_target
 from tandem.serving.sinks.definition import check_sink
-from tandem.serving.sinks.follow import SinkStep, follow, token_of_target
 from tandem.serving.sinks.outbox import Outbox, OutboxDocument, OutboxMessage
 from tandem.serving.sinks.posting import MOST_RETRY_AFTER_S, Undelivered, wait_s
 from tandem.serving.sinks.target import SinkInProject, SinkRefused
@@ -29,6 +28,7 @@ from tandem.views.errors import DefinitionError, TandemError
 from tandem.views.kernel.rows import to_rows
 from tandem.views.sinks.sink import Sink
 from tandem.views.sinks.webhook import webhook
+from tests.killed import Killed, Life
 from tests.serving.sinks.alerts.receiver import Heard, receiver
 from tests.serving.sinks.past import EVERYTHING, MANY, Past, connected, roll_back
 from tests.serving.two_releases import applied, build, edited, promote
@@ -195,24 +195,8 @@ def test_a_lost_outbox_repeats_no_id(world: World, heard: Heard) -> None:
     assert len(heard.ids) == len(set(heard.ids)) == 8
 
 
-class KilledSink(BaseException):
-    """The process ends here."""
-
-
-@dataclass
-class PointsLeft:
-    """How many points a process passes before it is killed."""
-
-    left: int
-
-    def passes(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise KilledSink
-
-
 class MortalOutbox(Outbox):
-    life: PointsLeft
+    life: Life
 
     def change(self, derive: Callable[[OutboxDocument], OutboxDocument]) -> OutboxDocument:
         self.life.passes()
@@ -222,7 +206,7 @@ class MortalOutbox(Outbox):
 
 
 class MortalTarget(WebhookTarget):
-    life: PointsLeft
+    life: Life
 
     def _send(self, message: OutboxMessage) -> None:
         self.life.passes()
@@ -230,7 +214,7 @@ class MortalTarget(WebhookTarget):
         self.life.passes()
 
 
-def live(world: World, heard: Heard, wanted: RowsWanted, life: PointsLeft) -> None:
+def live(world: World, heard: Heard, wanted: RowsWanted, life: Life) -> None:
     """One process, which is killed at a point."""
     safe = target_of_world(world, heard)
     outbox = MortalOutbox(safe.outbox.document, safe.outbox._handle)
@@ -257,8 +241,8 @@ def test_a_webhook_sink_that_is_killed_anywhere_loses_nothing(
         world.append(0, *(hit(chance.choice(("/a", "/b", None)), n, minute=60 * (hour + n - 2)) for n in range(3)))
         world.trigger()
         try:
-            live(world, heard, wanted, PointsLeft(chance.randint(0, 9)))
-        except KilledSink:
+            live(world, heard, wanted, Life(chance.randint(0, 9)))
+        except Killed:
             killed += 1
     send(world, heard, wanted)
 

@@ -60,7 +60,7 @@ def waiting(sandbox: Sandbox, number: int) -> list[psutil.Process]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 300
     while True:
         with suppress(psutil.NoSuchProcess):
             if condition():

@@ -21,7 +21,7 @@ from tandem.ledger.realtime.commits import Commit
 from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.status import rejected_tails
 from tandem.serving.status.rejected_tails import LEAST, ArchiveTail, RejectedTail, archive_tail, tail_of_rejects
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tests.cli.doctor.looked import fine, wrong
 from tests.cli.metrics.figures import parsed
 from tests.serving.world import SOURCE, World, hit, position

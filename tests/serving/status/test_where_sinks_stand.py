@@ -32,7 +32,7 @@ def world(tmp_path: Path) -> World:
 def once(world: World, *, code: int = 0) -> None:
     """Run the sink once, in a process that ends."""
     command = [sys.executable, "-m", "tandem.cli", "sink", "lake", "--once", "--project", str(world.folder)]
-    assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False, timeout=120).returncode == code
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False, timeout=300).returncode == code
 
 
 def state(world: World) -> SinkState:

@@ -21,7 +21,7 @@ from tandem.ledger.publish.releases import Releases
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given
 from tandem.speed.hot.follow import HotTailEnded
-from tandem.views.dated import DatedView
+from tandem.views.composite.dated import DatedView
 from tandem.views.project.earlier_files import EarlierFiles
 from tandem.views.project.project import STARTS_FILE
 from tandem.views.start import StartPositions

@@ -27,10 +27,9 @@ from tandem.speed.micro_batch.task import Task, share_of
 from tandem.views.arrow.arrays import from_ipc, to_ipc
 from tandem.views.kernel.kernel import decode, deduplicate, merge_states, partial, prepare
 from tandem.views.project.project import load_files
-from tandem.views.source.event_maxima import maxima_of
 from tandem.views.source.offset_ranges import EMPTY
 from tandem.views.source.source import RECORDS_SCHEMA
-from tandem.views.source.watermark import Maxima, later, newest, watermark
+from tandem.views.source.watermark import Maxima, later, maxima_of, newest, watermark
 from tandem.views.view import View
 from tests.samples import share
 
@@ -322,7 +321,7 @@ def continued(commits: Sequence[Commit], covered: Covered) -> Sequence[Commit] |
     return commits[ends.index(covered.start) : ends.index(covered.end)]
 
 
-@share(30)
+@share(30, quick=12)
 @given(
     steps,
     st.sampled_from([("sales", False), ("sales", True), ("bare", False), ("ever", False)]),

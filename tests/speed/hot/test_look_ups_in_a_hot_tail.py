@@ -17,7 +17,7 @@ from tandem.views.project.project import load_files
 from tests import one_process
 from tests.speed.test_look_ups_in_one_process import Shop, checked, order, price, shop_in
 
-VIEWS = ("by_time", "in_all", "by_now")
+VIEWS = ("by_time", "in_all", "by_chain", "by_now")
 
 
 @dataclass
@@ -67,9 +67,13 @@ class HotShop:
             checked(self.shop, name, answer.rows(), at.provenance)
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
-def test_a_hot_row_without_a_label_is_the_oracles(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shop = shop_in(tmp_path, monkeypatch)
+@pytest.mark.parametrize(
+    ("seed", "table_mb"), [(0, 0), pytest.param(1, 64, marks=pytest.mark.slow), pytest.param(2, 0, marks=pytest.mark.slow)]
+)
+def test_a_hot_row_without_a_label_is_the_oracles(
+    seed: int, table_mb: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = shop_in(tmp_path, monkeypatch, table_mb)
     one_process.hot_stands_in(monkeypatch, shop.orders.broker)
     shop.prices.start()
     shop.orders.start()
@@ -93,3 +97,7 @@ def test_a_hot_row_without_a_label_is_the_oracles(seed: int, tmp_path: Path, mon
         hot.refuse_wrong()
     assert hot.feed.mismatched == 0
     assert hot.tails["orders"].tail.end == shop.orders.end, "answers count all orders"
+    assert bool({*tmp_path.glob("speed/*/*.arrow")}) == (not table_mb)
+    for follower in hot.tails.values():
+        follower.close()
+    assert not {*tmp_path.glob("speed/*")}

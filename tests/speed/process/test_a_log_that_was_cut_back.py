@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tandem.batch.archive import archive as archiving
+from tandem.batch.archive import write_archive as archiving
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra import kafka
 from tandem.infra.kafka import broker as embedded

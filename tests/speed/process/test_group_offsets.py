@@ -37,6 +37,7 @@ class Shown:
         return {self.source.name: (self.source, self.position)}
 
 
+@pytest.mark.slow
 def test_kafkas_tool_shows_what_is_counted_and_what_is_not_yet(broker: kafka.BrokerConnection) -> None:
     shown, said = Shown(broker), list[str]()
     topic, group = shown.topic, group_of("tandem", shown.source.name)

@@ -95,7 +95,7 @@ def test_a_layer_killed_before_and_after_its_commits_loses_nothing(broker: kafka
         wait_for(lambda: planned(settings) > before)
         process.kill()
         kill(children)
-        wait_for(lambda: gone(children), seconds=30)
+        wait_for(lambda: gone(children), seconds=300)
         early = folded(settings) != log_end(broker, topic)
 
     with layer(project, log) as process:
@@ -106,7 +106,7 @@ def test_a_layer_killed_before_and_after_its_commits_loses_nothing(broker: kafka
         process.kill()
         produce(broker, topic, some(range(60, 80)))
         # The JVM outlives its driver by a moment; what it still does must not count.
-        wait_for(lambda: gone(children), seconds=30)
+        wait_for(lambda: gone(children), seconds=300)
 
     with layer(project, log) as process:
         wait_for(lambda: folded(settings) == log_end(broker, topic))
@@ -129,7 +129,7 @@ def test_a_layer_killed_before_and_after_its_commits_loses_nothing(broker: kafka
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
         assert events(log, said) == []
-        wait_for(lambda: gone(children), seconds=30)
+        wait_for(lambda: gone(children), seconds=300)
 
     assert early, "the first layer had committed before it was killed"
     assert answered(settings) == per_minute(range(80))

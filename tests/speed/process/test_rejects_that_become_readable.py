@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.release import apply
 from tandem.batch.release.release_plan import Terms
@@ -51,12 +51,12 @@ def test_a_reject_counts_once_wherever_it_is(broker: kafka.BrokerConnection, spa
         produce(broker, topic, some(good[partition::4]) + without_shop([0, 3 + partition * 3]), partition=partition)
     with running(spark, settings, topic):
         wait_until_folded(settings, broker, topic)
-        archive.run(run("archive"), old)
+        write_archive.run(run("archive"), old)
         recompute.run(run("recompute"), old)
         for partition in (0, 1):
             produce(broker, topic, some(good[partition + 2 :: 4]) + without_shop([3, 9, 12 + partition * 3]), partition=partition)
         wait_until_folded(settings, broker, topic)
-        archive.run(run("archive"), old)
+        write_archive.run(run("archive"), old)
         assert answered(settings) == per_minute(good)
         live = Publications(tables).latest()
         assert live is not None
@@ -73,7 +73,7 @@ def test_a_reject_counts_once_wherever_it_is(broker: kafka.BrokerConnection, spa
         at = datetime.now(UTC)
         promotion.promote(StandingReleases(tables), 2, days=7, max_lag=100, by="test", at=at)
         wait_for(lambda: answered(settings) == per_minute(all_of_them))
-    archive.run(run("archive"), lambda: new)
+    write_archive.run(run("archive"), lambda: new)
     recompute.run(run("recompute"), lambda: new)
     assert answered(settings) == per_minute(all_of_them)
     assert rejects(tables, "sales", Releases(tables).load(2).sources["sales"], limit=100).num_rows == 0

@@ -8,7 +8,7 @@ from threading import Event, Thread
 import pytest
 from pyspark.sql import SparkSession
 
-from tandem.batch.archive import archive
+from tandem.batch.archive import write_archive
 from tandem.batch.recompute import recompute
 from tandem.batch.release import apply
 from tandem.batch.release.release_plan import Terms
@@ -110,7 +110,7 @@ def test_a_release_goes_live_and_back_while_events_arrive(
     send(50)
     with running(spark, settings, topic) as layer:
         wait_until_folded(settings, broker, topic)
-        archive.run(run(settings, "archive"), lambda: changed(topic.name))
+        write_archive.run(run(settings, "archive"), lambda: changed(topic.name))
         recompute.run(run(settings, "recompute"), lambda: changed(topic.name))
         asking, flowing = Asking(settings), Thread(target=flow, daemon=True)
         flowing.start()
@@ -130,7 +130,7 @@ def test_a_release_goes_live_and_back_while_events_arrive(
 
         live = now(2)
         goes_on([1, 2])
-        archive.run(run(settings, "archive"), lambda: changed(topic.name))
+        write_archive.run(run(settings, "archive"), lambda: changed(topic.name))
         moved = recompute.run(run(settings, "recompute"), lambda: changed(topic.name)).publication
         beside = StandingReleases(tables).state_of(1)
         assert beside is not None

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from tandem.batch.archive import archive as archiving
+from tandem.batch.archive import write_archive as archiving
 from tandem.batch.release import apply as applying
 from tandem.batch.release.release_plan import Terms
 from tandem.batch.runtime.session import BatchRun

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tandem.batch.archive import archive as archiving
+from tandem.batch.archive import write_archive as archiving
 from tandem.batch.recompute import recompute
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra import kafka

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tandem.batch.archive import archive as archiving
+from tandem.batch.archive import write_archive as archiving
 from tandem.batch.runtime.session import BatchRun
 from tandem.infra import kafka
 from tandem.infra.kafka.source_topics import topic_to_send_to
@@ -39,6 +39,7 @@ def counts(settings: Settings, numbers: list[int]) -> bool:
     return answered(settings) == per_minute(numbers)
 
 
+@pytest.mark.slow
 def test_topics_that_join_are_counted_from_their_first_record(
     broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -70,7 +70,7 @@ def test_no_archive_has_no_records(spark: SparkSession, tables: Tables, source: 
 def test_just_the_records_of_the_ranges_are_read_once(spark: SparkSession, tables: Tables, source: Source) -> None:
     archived(tables, source)
     dice = random.Random(3)
-    for _ in range(6):
+    for _ in range(3):
         bounds = {
             p: sorted(dice.sample(range(41_000), 2)) for p in (("a", 0), ("a", 1), ("b", 0), ("c", 0)) if dice.random() < 0.8
         }

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from tandem import Event, Source, Version, avro, csv
 from tandem.views.decode import decode
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint, decoder_meaning
-from tandem.views.source.source import APPEND_TIME, IDEMPOTENCY_KEY, RECORDS_SCHEMA, rejects_schema
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint, decoder_meaning
+from tandem.views.instant import APPEND_TIME
+from tandem.views.source.source import IDEMPOTENCY_KEY, RECORDS_SCHEMA, rejects_schema
 from tests.samples import share
 from tests.views.decode.test_values_hold_lists import array
 from tests.views.logged import decoded, records
@@ -68,7 +69,7 @@ def test_the_good_events_keep_their_index_and_the_bad_ones_have_theirs() -> None
     assert found.rejects["detail"][0].as_py() == "Expected `int`, got `str` - at `$.n`"
 
 
-@share(100, quick=30)
+@share(100, quick=10)
 @given(st.lists(st.lists(st.sampled_from(OBJECTS), min_size=1, max_size=4), max_size=4))
 def test_an_event_of_an_older_version_is_what_it_is_alone(drawn: list[list[bytes]]) -> None:
     """Events of several versions may stand in one record."""

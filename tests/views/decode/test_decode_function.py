@@ -10,7 +10,7 @@ import pytest
 
 from tandem.views.decode import decode
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.project.project import Project, load_files
 from tandem.views.source.event import Event
 from tandem.views.source.source import Source, record_columns

@@ -11,12 +11,13 @@ from tandem.speed.dedup.within_task import keys_of
 from tandem.views import oracle
 from tandem.views.decode import decode
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint, view_meaning
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint, view_meaning
+from tandem.views.instant import APPEND_TIME
 from tandem.views.kernel.deduplicate import deduplicate, identity_columns
 from tandem.views.measures import count
 from tandem.views.project.partition_key import record_keys
 from tandem.views.source.event import Event
-from tandem.views.source.source import APPEND_TIME, IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY, RECORDS_SCHEMA, Source, events_schema
+from tandem.views.source.source import IDEMPOTENCY_HEADER, IDEMPOTENCY_KEY, RECORDS_SCHEMA, Source, events_schema
 from tandem.views.testing import answer
 from tandem.views.view import View
 from tandem.views.windows import all_time

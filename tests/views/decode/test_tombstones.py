@@ -10,7 +10,7 @@ import pytest
 from tandem import Event, Source, by_field, by_header
 from tandem.views.decode import decode
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.source.source import RECORDS_SCHEMA, Tombstones
 from tests.views.logged import decoded, records
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tandem import Source, View, avro, count, csv
 from tandem.views.decode import REASONS
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.kernel.kernel import prepare
 from tandem.views.project.partition_key import record_keys
 from tandem.views.source.log_order import event_rejects, further, log_order
@@ -139,7 +139,7 @@ FORMATS: dict[str, Format] = {
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@share(100, quick=30)
+@share(100, quick=10)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), max_size=MOST + 2))
 def test_a_list_is_what_its_parts_are_alone(name: str, chosen: list[tuple[bool, int]]) -> None:
     one = FORMATS[name]
@@ -180,7 +180,7 @@ def read_each(value: bytes) -> Any:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@share(100, quick=30)
+@share(100, quick=10)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), min_size=1, max_size=MOST))
 def test_each_event_of_a_list_has_the_outcome_that_it_has_alone(name: str, chosen: list[tuple[bool, int]]) -> None:
     one = FORMATS[name]

@@ -15,7 +15,7 @@ from tandem.views.fingerprint.definition_diff import (
     compare,
     continued,
 )
-from tandem.views.fingerprint.fingerprint import LABELS, _measure, source_meaning, view_meaning
+from tandem.views.fingerprint.hashed_parts import LABELS, _measure, source_meaning, view_meaning
 from tandem.views.measures.custom import CustomMeasure
 from tandem.views.measures.derived import Derived
 from tandem.views.project.project import Project, load, load_files
@@ -172,7 +172,7 @@ def test_every_parameter_of_a_source_counts_or_is_a_label(before: Project) -> No
 def test_every_parameter_of_a_view_counts_or_is_for_readers(before: Project) -> None:
     counted = set(view_meaning(before.views["sales"]).parts) - {"version"}
     # `keep` and `lookup` count where they are given (tests/views/test_keep.py, tests/together/test_lookups_agree.py).
-    readers = {"name", "doc", "docs", "units", "tolerances"}
+    readers = {"name", "doc", "docs", "units", "tolerances", "expect"}
     assert {field.name for field in dataclasses.fields(View)} - counted - {"keep", "lookup"} == readers
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.project.project import Project, load
 from tests.samples import share
 
@@ -104,7 +104,7 @@ def computed(found: Project) -> dict[str, int]:
     return {name: one(b"").number for name, one in decoders.items() if isinstance(one, FunctionType)}
 
 
-@share(100, quick=12)
+@share(100, quick=4)
 @given(graphs(), st.randoms(use_true_random=False), st.integers(0, 3))
 def test_a_fingerprint_changes_if_and_only_if_a_number_does(graph: Graph, chance: random.Random, edited: int) -> None:
     """Moved, reordered and imported otherwise it is the same; with another constant it is another where that is reached."""

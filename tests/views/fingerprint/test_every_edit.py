@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from tandem.views.fingerprint.definition_diff import DefinitionChanges, Kind, ViewChanges, compare
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint, fingerprint
 from tandem.views.project.project import Project
 from tests.views.edited import edited
 

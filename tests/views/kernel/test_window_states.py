@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tandem.views.kernel.kernel import arrange, merge, partial, present, settle
+from tandem.views.kernel.label_windows import window_state
 from tandem.views.kernel.present import present_arranged
-from tandem.views.kernel.window_labels import window_state
 from tandem.views.measures import count
 from tandem.views.source.offset_ranges import EMPTY
 from tandem.views.source.source import Source

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.kernel.kernel import merge, present
 from tandem.views.kernel.rows import to_rows
 from tandem.views.measures import approx_count_distinct, approx_quantiles, count, derived, maximum, total

@@ -222,7 +222,7 @@ def value_of(said: Said, row: Row, answer: pa.DataType) -> Any:
 LARGE: Final = dict.fromkeys(ANSWERS) | {"n": 7, "bytes": Decimal(10**38 - 3)}
 
 
-@share(60, quick=15)
+@share(60, quick=6)
 @example(arithmetic(arithmetic(column("bytes"), column("n"), "/"), column("n"), "*"), [LARGE])
 @example(whole(column("bytes"), column("n"), "//"), [LARGE])
 @example(whole(column("bytes"), column("n"), "%"), [LARGE])

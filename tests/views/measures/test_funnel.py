@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.kernel.kernel import merge, partial, present
 from tandem.views.measures import derived, funnel
 from tandem.views.source.offset_ranges import EMPTY

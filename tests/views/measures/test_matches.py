@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.kernel.kernel import merge, partial, present
 from tandem.views.measures import derived, matches
 from tandem.views.source.offset_ranges import EMPTY

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.kernel.kernel import merge, partial, present
 from tandem.views.measures import derived, pairs
 from tandem.views.source.offset_ranges import EMPTY
@@ -68,6 +68,8 @@ def test_rows_made_of_one_event_are_one_event_of_a_pair() -> None:
     for minutes, expected in (((0,), 0), ((0, 1), 1)):
         (row,) = answer(view, [Sample(at=EPOCH + minute * MINUTE, i=1) for minute in minutes])
         assert row["m"]["count"] == expected
+    with pytest.raises(DefinitionError, match="pairs read values, and the rows that twice makes of one event are one event"):
+        bind(View(source, measures={"m": pairs("i = 1", "i = 2", within=MINUTE, left_value="i")}))
 
 
 def test_events_of_either_side_beyond_the_limit_make_it_null() -> None:
@@ -93,12 +95,39 @@ def test_the_mean_is_derived() -> None:
     assert present(view, partial(view, table(rows), EMPTY)).to_pylist()[0]["mean"] == 90
 
 
+def test_values_are_added_over_all_pairs() -> None:
+    events = (0, 1, None), (1, 1, None), (3, 2, None), (11, 3, None)
+    both = waits(*events, left_value="i * 10", right_value="i + 0.5")
+    assert (both["count"], both["left_total"], both["right_total"]) == (3, 30, Decimal("8.5"))
+    first = waits(*events, right_value="i + 0.5", first=True)
+    assert first["right_total"] == 5
+    assert "left_total" not in first
+    assert waits((0, 1, None), (1, 2, None), left_value="NULL::INTEGER")["left_total"] == 0
+    assert waits((0, 1, None), left_value="i")["left_total"] == 0
+
+
+def test_totals_of_pairs_have_any_size() -> None:
+    events = [(number, 3, None) for number in range(6)]
+    huge = waits(*events, within=timedelta(hours=1), left_value=f"{2**62} + i", right_value=f"{2**62} - i")
+    assert (huge["left_total"], huge["right_total"]) == (15 * (2**62 + 3), 15 * (2**62 - 3))
+    assert waits(*events, right_value=f"CAST('{'9' * 38}' AS DECIMAL(38, 0))")["right_total"] is None
+
+
+def test_the_mean_difference_is_derived() -> None:
+    measure = pairs("i = 1", "i > 1", within=10 * MINUTE, left_value="i", right_value="i")
+    view = View(SAMPLES, measures={"m": measure, "mean": derived("(m.right_total - m.left_total) / m.count")})
+    rows = [{"at": EPOCH + minute * MINUTE, "i": i} for minute, i in ((0, 1), (1, 4), (2, 8))]
+    assert present(view, partial(view, table(rows), EMPTY)).to_pylist()[0]["mean"] == 5
+
+
 def test_how_sides_are_written_changes_no_fingerprint() -> None:
     def of(left: str, right: str, **options: Any) -> str:
         return fingerprint(View(SAMPLES, measures={"m": pairs(left, right, **{"within": MINUTE, **options})}))
 
     assert of("i = 1", "flag") == of("i=1", "(flag)")
     different = [of("i = 1", "flag"), of("flag", "i = 1"), of("flag", "flag"), of("i = 1", "flag", within=2 * MINUTE)]
+    different += [of("i = 1", "flag", left_value="i"), of("i = 1", "flag", right_value="i")]
+    assert of("i = 1", "flag", left_value="i+1") == of("i=1", "flag", left_value="(i + 1)")
     different += [of("i = 1", "flag", first=True), of("i = 1", "flag", by="s"), of("i = 1", "flag", limit=7)]
     assert len(set(different)) == len(different)
 
@@ -113,6 +142,9 @@ def test_how_sides_are_written_changes_no_fingerprint() -> None:
         ({"within": 30}, "within 30 is not a positive timedelta of at most 1000 days"),
         ({"within": timedelta(0)}, "is not a positive timedelta"),
         ({"within": timedelta(days=1001)}, "is not a positive timedelta of at most 1000 days"),
+        ({"left_value": "i / 2"}, "left_value is of type DOUBLE; it is an integer or a decimal number, so cast it to DECIMAL"),
+        ({"right_value": "s"}, "right_value is of type VARCHAR; it is an integer or a decimal number"),
+        ({"right_value": "j"}, "'j' names a field 'j' that Sample does not have"),
         ({"first": 1}, "first 1 is neither True nor False"),
         ({"limit": 0}, "limit 0 is not an integer from 1 to 100000"),
     ],

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.views.errors import DefinitionError
+from tandem.views.instant import APPEND_TIME
 from tandem.views.measures import count
 from tandem.views.project.partition_key import bind_key, record_keys, spread
 from tandem.views.project.project import load_files
 from tandem.views.source.event import Event, Scale
-from tandem.views.source.source import APPEND_TIME, Source
+from tandem.views.source.source import Source
 from tandem.views.view import View
 from tandem.views.windows import Window, all_time, count_window, session, sliding_count_window, tumbling
 from tests.samples import share

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from tandem.views.errors import TandemError
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.project.project import Project, load, load_files
 from tests.stack import PYTHONPATH
 from tests.views.logged import decoded

@@ -13,7 +13,7 @@ from threading import Barrier
 import pytest
 
 from tandem.infra.folders import ROOT
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.project import project
 from tandem.views.project.python_code import parsed
 
@@ -137,6 +137,7 @@ def calls(file: Path) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_nothing_else_parses_python() -> None:
     files = [file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py"))]
     assert len(files) > 300

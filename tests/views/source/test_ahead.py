@@ -10,14 +10,22 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tandem.views.instant import APPEND_TIME
 from tandem.views.kernel.kernel import late
-from tandem.views.kernel.late import Late
-from tandem.views.source.ahead import ahead
+from tandem.views.kernel.label_late_events import Late
 from tandem.views.source.event import Event
-from tandem.views.source.event_maxima import maxima_of, newest_append
 from tandem.views.source.offset_ranges import Partition
-from tandem.views.source.source import APPEND_TIME, Source, events_schema
-from tandem.views.source.watermark import event_times, maxima_from_json, maxima_to_json, newest, watermark
+from tandem.views.source.source import Source, events_schema
+from tandem.views.source.watermark import (
+    ahead,
+    event_times,
+    maxima_from_json,
+    maxima_of,
+    maxima_to_json,
+    newest,
+    newest_append,
+    watermark,
+)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)

@@ -23,14 +23,15 @@ from tandem import Event, Scale, Source, View, avro, count, csv, json, nginx_jso
 from tandem.views.decode.value_parsers import parser
 from tandem.views.errors import DefinitionError
 from tandem.views.fingerprint.event_meaning import event_meaning
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.fingerprint.schema_evolution import differences
+from tandem.views.instant import APPEND_TIME
 from tandem.views.kernel.deduplicate import deduplicate
 from tandem.views.source.event import event_fields
 from tandem.views.source.fields.columns import column
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.fields.rounded import ROUNDED, roundings_by_event
-from tandem.views.source.source import APPEND_TIME, events_schema
+from tandem.views.source.source import events_schema
 from tandem.views.testing import answer
 from tests.views.logged import decoded
 

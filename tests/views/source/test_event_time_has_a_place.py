@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tandem import Epoch, Event, Format, Source, View, Zone, calendar, count, csv, last, session, tumbling
 from tandem.testing import answer, checked_answer
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.project.column_lineage import lineage
 from tandem.views.source.source import PLAUSIBLE, events_schema
 from tandem.views.verify.random_events import events

@@ -8,7 +8,7 @@ import pytest
 
 from tandem.views.decode import decode
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.kernel.deduplicate import deduplicate
 from tandem.views.kernel.kernel import merge, partial, present
 from tandem.views.kernel.rows import to_rows

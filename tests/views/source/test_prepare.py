@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tandem.views.decode import decode
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint, fingerprint
 from tandem.views.kernel.kernel import Partial, deduplicate, merge, partial, prepare, present
 from tandem.views.kernel.rows import to_rows
 from tandem.views.measures import count, first, first_k, last, maximum, sample, total

@@ -5,11 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from tandem.views.decode import decode
+from tandem.views.instant import APPEND_TIME
 from tandem.views.kernel.kernel import deduplicate, late, merge, partial, prepare, present
 from tandem.views.measures import count, last
 from tandem.views.source.event import Event
 from tandem.views.source.offset_ranges import EMPTY
-from tandem.views.source.source import APPEND_TIME, Source
+from tandem.views.source.source import Source
 from tandem.views.view import View
 from tandem.views.windows import session, tumbling
 from tests.views.logged import records

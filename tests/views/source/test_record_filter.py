@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tandem.views.decode import decode
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.project.partition_key import record_keys
 from tandem.views.project.project import load_files
 from tandem.views.source.event import Event

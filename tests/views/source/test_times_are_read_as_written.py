@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from tandem import Epoch, Event, Format, Source, Version, Zone, avro, csv, json, nginx_json, protobuf, syslog
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.fingerprint.schema_evolution import breaks
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.format import RecordFormat

@@ -21,7 +21,7 @@ from tandem import Event, Source, Version, View, avro, count, csv, entries, json
 from tandem.cli.records.file_values import file_values
 from tandem.views.decode.value_parsers import parser
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.kernel.deduplicate import deduplicate
 from tandem.views.kernel.kernel import partial, prepare, present
 from tandem.views.oracle import duplicates as plain_duplicates

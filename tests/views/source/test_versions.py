@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tandem.views.decode import decode
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.project.project import Project, load_files
 from tandem.views.source.event import Event, Scale
 from tandem.views.source.formats.csv import csv

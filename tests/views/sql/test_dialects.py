@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from tandem.cli.dev.expressions_page import page
 from tandem.infra.folders import ROOT
 from tandem.views.errors import DefinitionError
-from tandem.views.measures import registry
+from tandem.views.measures import measure_registry
 from tandem.views.sql import engine
 from tandem.views.sql.allowed_functions import why_refused
 from tandem.views.sql.dialect_difference import ERROR, NONE, POSTGRES, DialectExample
@@ -86,7 +86,7 @@ def test_a_name_of_spark_is_answered_with_an_expression_that_may_be_used(name: s
 def test_an_aggregate_of_spark_is_answered_with_its_measure() -> None:
     with pytest.raises(DefinitionError, match=r"collect_list is an aggregate: .* its measure is collect_set"):
         bind_expression("collect_list(s)", FIELDS, "Sample")
-    assert set(SPARK_AGGREGATES.values()) <= set(vars(registry))
+    assert set(SPARK_AGGREGATES.values()) <= set(vars(measure_registry))
     with pytest.raises(DefinitionError, match=r"there is no function nvl; what is `nvl\(NULL, 2\)` in Spark is"):
         bind_expression("nvl(s, 'x')", FIELDS, "Sample")
 

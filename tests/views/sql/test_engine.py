@@ -104,6 +104,34 @@ def test_nothing_is_said_when_a_process_ends() -> None:
 DECIMALS = pa.table({"x": ["1", "2"], "large": pa.array([1, 2], pa.decimal256(76, 2))})
 
 
+IN_A_KERNEL = """
+import sys
+from types import ModuleType, SimpleNamespace
+
+sys.modules["ipywidgets"] = None
+sys.modules["IPython"] = ModuleType("IPython")
+sys.modules["IPython"].get_ipython = lambda: SimpleNamespace(config={"IPKernelApp": {}})
+
+import duckdb
+
+from tandem.serving.sql.database import connect
+from tandem.serving.sql.limits import StatementLimits
+from tandem.views.sql import engine
+
+try:
+    duckdb.connect().execute("SET enable_progress_bar = false")
+except duckdb.InvalidInputException as error:
+    print("ipywidgets" in str(error))
+print(engine.query("SELECT 1 AS one", {})["one"].to_pylist(), connect(StatementLimits()).execute("SELECT 2").fetchall())
+"""
+
+
+def test_it_runs_in_a_kernel_of_jupyter_without_widgets() -> None:
+    """DuckDB takes a program without a file for a notebook, if IPython has the settings of a kernel."""
+    done = subprocess.run([sys.executable, "-c", IN_A_KERNEL], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout.split("\n") == ["True", "[1] [(2,)]", ""], done.stderr
+
+
 @pytest.mark.slow
 def test_a_long_statement_prints_nothing() -> None:
     """DuckDB's progress bar comes after two seconds."""

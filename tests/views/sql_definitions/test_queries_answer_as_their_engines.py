@@ -101,6 +101,7 @@ def differences(view: View, rows: Sequence[dict[str, Any]]) -> list[str]:
     return [f"{key} {name}: {mine}, {theirs}" for key, name, mine, theirs in values if not is_same(mine, theirs)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IN_SPARK)
 def test_spark_answers_its_query_so(spark: SparkSession, name: str) -> None:
     source = view_of("spark", IN_SPARK[name]).source

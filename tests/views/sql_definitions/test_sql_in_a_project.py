@@ -8,7 +8,7 @@ import pytest
 
 from tandem import csv
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint, fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint, fingerprint
 from tandem.views.project.project import load, load_files
 from tests.stack import PYTHONPATH
 from tests.views.project.test_project import DEFINITIONS
@@ -54,6 +54,16 @@ def test_an_option_of_several_parts_is_given_part_by_part(tmp_path: Path) -> Non
                 tmp_path / "wrong", definitions__sql=f"{columns}) WITH (format = 'csv', csv.join = 'at', {options});\n{TRAFFIC}"
             )
         )
+
+
+def test_what_must_hold_is_an_option_for_each_condition(tmp_path: Path) -> None:
+    options = "'bytes.unit' = 'B', 'expect page <> ''/x''' = 'warn', 'expect rows > 0' = 'stop'"
+    traffic = TRAFFIC.replace("page_traffic AS", f"page_traffic WITH ({options}) AS")
+    sql = load(project(tmp_path / "sql", definitions__sql=REQUESTS + traffic))
+    assert sql.views["page_traffic"].expect == {"page <> '/x'": "warn", "rows > 0": "stop"}
+    wrong = traffic.replace("'stop'", "'fail'")
+    with pytest.raises(DefinitionError, match=r"expect 'rows > 0': 'fail' is not 'stop' or 'warn'"):
+        load(project(tmp_path / "wrong", definitions__sql=REQUESTS + wrong))
 
 
 @pytest.mark.parametrize("ends", ["", "\nSOURCES = (requests,)\nVIEWS = ()\n"])
@@ -111,7 +121,7 @@ def test_a_release_needs_no_compiler(tmp_path: Path) -> None:
         f"import sys; from tandem.views.project.project import load_files; load_files({dict(sql.files)!r}); "
         "assert 'sqlglot' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": PYTHONPATH}, timeout=60)
+    subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": PYTHONPATH}, timeout=300)
     # The files of a release, written to a folder, are the project again.
     again = tmp_path / "again"
     again.mkdir()

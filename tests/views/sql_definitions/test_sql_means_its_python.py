@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.measures import CustomMeasure, Measure, histogram, stddev
 from tandem.views.source.event import event_fields
 from tandem.views.sql_definitions.compile import compile_sql
@@ -110,7 +110,7 @@ def test_every_measure_has_the_same_meaning_in_sql() -> None:
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@share(40, quick=25)
+@share(40, quick=8)
 @given(st.data())
 def test_every_view_has_the_same_meaning_in_sql(kind: str, data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from([name for name in SAID if name != "ratio"]), min_size=1, max_size=3, unique=True))

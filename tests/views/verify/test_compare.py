@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tandem.views.errors import DefinitionError
 from tandem.views.fingerprint import definition_diff
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.kernel.kernel import merge, partial, present
 from tandem.views.measures import (
     approx_count_distinct,
@@ -110,7 +110,7 @@ def figures(one: MeasureDifference) -> tuple[int, int, int, float, float, float]
     return one.rows, one.unequal, one.differ, one.largest, one.absolute, one.symmetric
 
 
-@share(30)
+@share(30, quick=6)
 @given(pieces, pieces, pieces)
 def test_it_finds_what_plain_python_finds(common: list[Any], ours: list[Any], theirs: list[Any]) -> None:
     served, found = (answered(VIEW, [*common, *rest]) for rest in (ours, theirs))
@@ -120,7 +120,7 @@ def test_it_finds_what_plain_python_finds(common: list[Any], ours: list[Any], th
         assert len(difference.examples) == min(EXAMPLES, difference.differ)
 
 
-@share(15)
+@share(15, quick=4)
 @given(pieces, pieces, st.integers(2, 3))
 def test_in_buckets_and_then_added_up_it_is_the_same(ours: list[Any], theirs: list[Any], buckets: int) -> None:
     """Whatever the buckets are, if all states of a key are in one."""

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
+from tandem.cli.command_registry import COMMANDS
 from tandem.cli.metrics.families import FAMILIES
-from tandem.cli.registry import COMMANDS
 from tandem.infra.folders import ROOT
 from tandem.infra.settings import keys
 

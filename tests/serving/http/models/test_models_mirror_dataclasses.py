@@ -25,7 +25,7 @@ from tandem.serving.http.models import alerts, operations, rows, status
 from tandem.serving.read import provenance
 from tandem.serving.sinks.alerts import episodes
 from tandem.serving.status import part_state, releases, sinks, sources
-from tandem.views import exactness
+from tandem.views import condition_result, exactness
 from tandem.views.source import event
 from tandem.views.verify import release_diff
 from tandem.views.view import View
@@ -96,7 +96,7 @@ MIRRORS: Final = (
     Mirror(
         status.ViewSummaryDocument,
         View,
-        unshown=frozenset({"source", "where", "tolerances", "docs", "units", "keep", "lookup"}),
+        unshown=frozenset({"source", "where", "tolerances", "docs", "units", "keep", "lookup", "expect"}),
         as_={"keys": list[str], "window": str, "measures": list[str]},
     ),
     Mirror(
@@ -161,6 +161,7 @@ MIRRORS: Final = (
         hidden=frozenset({"matched", "changed", "only_old", "only_new"}),
     ),
     Mirror(operations.FiguresDocument, audits.AuditFigures, unshown=frozenset({"cause", "examples"}), added=frozenset({"share"})),
+    Mirror(operations.ExpectationDocument, condition_result.ConditionResult),
     Mirror(operations.AuditedDocument, audits.Audit, added=frozenset({"cause", "examples"}), hidden=frozenset({"measure"})),
     Mirror(operations.RunStateDocument, commands.CommandRun, {"verb": "command"}, unshown=frozenset({"effect", "child", "over"})),
 )

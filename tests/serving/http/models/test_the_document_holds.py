@@ -42,7 +42,7 @@ def secret(served: Served) -> str:
 
 @pytest.fixture(scope="module")
 def document(address: str, secret: str) -> dict[str, Any]:
-    found: dict[str, Any] = httpx.get(f"{address}/openapi.json", headers={"Authorization": f"Bearer {secret}"}).json()
+    found: dict[str, Any] = httpx.get(f"{address}/openapi.json", headers={"Authorization": f"Bearer {secret}"}, timeout=60).json()
     return found
 
 
@@ -50,7 +50,7 @@ def document(address: str, secret: str) -> dict[str, Any]:
 def under_way(served: Served, address: str, secret: str) -> str:
     """A run that goes on for ever, beside another one with effect: whatever else is to be run has to wait for these."""
     (served.world.folder / "definitions.py").write_text(WAITING)
-    with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {secret}"}) as client:
+    with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {secret}"}, timeout=60) as client:
         begun = [client.post(f"/runs/{command}", json={}) for command in ("apply", "plan")]
     assert [answer.status_code for answer in begun] == [202, 202]
     return str(begun[1].json()["run"])

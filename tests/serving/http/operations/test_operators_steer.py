@@ -4,6 +4,7 @@ import asyncio
 import json
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -229,9 +230,9 @@ def test_a_run_ends_with_the_server_however_that_ends(tmp_path: Path, number: si
         with httpx.Client(base_url=told["address"], headers={"Authorization": f"Bearer {secret}"}, timeout=60) as client:
             place = client.post("/runs/plan", json={}).headers["location"]
             while not (lines := client.get(place).json()["lines"]):
-                pass
+                time.sleep(0.05)
         process.send_signal(number)
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
         assert ended(int(lines[0].split()[1]))
     if number is signal.SIGTERM:
         log = [json.loads(line) for line in (world.folder / ".tandem" / "logs" / "serve.log").read_text().splitlines()]

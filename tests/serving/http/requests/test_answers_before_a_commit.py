@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from tandem.ledger.hot.feed import HotFeed
-from tandem.serving.http.answers.lane import Lane
+from tandem.serving.http.answer_cache.lane import Lane
 from tandem.serving.http.protocol.problem import Problem
-from tandem.serving.http.queries.ask import ask_fresh
+from tandem.serving.http.queries.answer_question import ask_fresh
 from tandem.serving.read.snapshot import Snapshot
 from tests.serving.http.served import Asker, Served
 from tests.serving.memory.test_answers_of_hot_commits import Hot
@@ -55,7 +55,7 @@ def test_a_tail_that_folded_the_same_range_again_has_another_tag(world: World, f
 
 def test_views_with_project_code_count_hot_commits_at_once(tmp_path: Path, feed: HotFeed) -> None:
     world = coded(tmp_path)
-    served = Served(world, {"poll_ms": 60_000, "wait_s": 5}, feed=feed)
+    served = Served(world, {"poll_ms": 60_000, "wait_s": 60}, feed=feed)
     with served.asker() as asker:
         assert asker.get("/views/coded/rows").status_code == 200
         hot = Hot(world, feed)
@@ -94,7 +94,7 @@ def test_a_position_that_answers_leave_before_a_question_has_its_turn_is_waited_
         return found
 
     # Nothing polls here, so the lane still names the snapshot that answers have left.
-    change = {"wait_s": 20} if status == 200 else {"wait_s": 1, "poll_ms": 60_000}
+    change = {"wait_s": 60} if status == 200 else {"wait_s": 1, "poll_ms": 60_000}
     served, hot = Served(world, change, feed=feed), Hot(world, feed)
     with served.asker() as asker:
         committed = world.end

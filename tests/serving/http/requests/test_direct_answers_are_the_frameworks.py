@@ -4,6 +4,7 @@ import re
 import socket
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 
 from tandem.serving.access import tokens
 from tandem.serving.access.rights import VERBS
-from tandem.serving.http.queries import ask
+from tandem.serving.access.sealed_text import KEY
+from tandem.serving.http.queries import answer_question
 from tandem.serving.http.queries import look_up as direct
 from tandem.serving.http.queries.look_up import Direct
 from tests.samples import just
@@ -206,7 +208,7 @@ def requests(draw: st.DrawFn, secrets: Mapping[str, bytes]) -> Request:
     return Request(draw(METHODS), draw(PATHS), query, tuple(headers), spent=draw(st.integers(0, 9)) == 0)
 
 
-@settings(just(300, quick=120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(just(300, quick=40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_both_ways_answer_alike(served: Served, asker: Asker, secrets: Mapping[str, bytes], data: st.DataObject) -> None:
     request = data.draw(requests(secrets))
@@ -292,7 +294,7 @@ def test_a_defect_is_answered_and_raised_on_both_ways(
         raise RuntimeError("a defect")
 
     monkeypatch.setattr(direct, "one_row", broken)
-    monkeypatch.setattr(ask, "question_of", broken)
+    monkeypatch.setattr(answer_question, "question_of", broken)
     found = []
     for patched in (False, True):
         with monkeypatch.context() as patch:
@@ -350,3 +352,16 @@ def test_a_connection_sends_what_the_framework_would(sender: Sender, version: st
     usual = sender.sent(*[f"{ONE}&layer=merged"] * number, more=more, version=version)
     assert sender.sent(*[ONE] * number, more=more, version=version) == usual
     assert b" 200 " in usual or b" 304 " in usual
+
+
+def test_a_key_that_cannot_be_read_for_a_while_fails_questions_and_takes_none_of_their_places(tmp_path: Path) -> None:
+    served = Served(unusual_pages(tmp_path, WITH_QUANTILES), {"concurrent": 2})
+    blocked = Path(served.world.tables.root, KEY)
+    blocked.mkdir()
+    with served.asker() as asker:
+        store, path = served.server.lane.cache.store, "/views/per_page/row?key.page=/a&window=2026-11-01T12:00"
+        pinned = store.pinned()
+        assert store.in_memory(pinned, pinned.view("per_page"))
+        assert [asker.get(path).status_code for _ in range(4)] == [503] * 4
+        blocked.rmdir()
+        assert asker.get(path).status_code == 200

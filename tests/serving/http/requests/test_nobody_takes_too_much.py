@@ -60,7 +60,7 @@ def test_streams_of_one_token_are_bounded_and_count_among_its_requests(world: Wo
 
 @pytest.mark.anyio
 async def test_statements_of_one_token_leave_a_slot_to_another(world: World) -> None:
-    served = Served(world, {"statements": 2, "timeout_s": 4})
+    served = Served(world, {"statements": 2, "timeout_s": 60})
     headers = [{"Authorization": f"Bearer {served.token(name, may=('sql',))}"} for name in ("stating one", "stating other")]
     endless = {"statement": "SELECT count(*) FROM range(100000000000)"}
     async with served.client() as client:

@@ -11,6 +11,7 @@ import pytest
 
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.log.gaps import Gaps
+from tandem.serving.access.sealed_text import KEY
 from tandem.serving.changes import ChangesToken
 from tandem.serving.http.protocol.media_types import ARROW, CSV, JSON, NDJSON
 from tandem.serving.http.requests.gate import gated
@@ -78,12 +79,29 @@ def everything(client: Any) -> dict[str, tuple[int, dict[str, str], bytes]]:
     ]
     asked.append(("GET", "/views/per_page/rows", {"params": {"max_age": "1s"}}))
     asked += [("GET", "/views/per_page/changes", {"params": {"since": text}}) for text in ("x", "sealed.x", "W10=")]
+    asked += [("POST", "/mcp", {"json": called(tool, arguments)}) for tool, arguments in TOOL_CALLS]
     found = {}
     for method, path, how in asked:
         place = path.replace("{view}", "per_page").replace("{source}", SOURCE).replace("{id}", NO_RUN)
         answer = client.request(method, place, **how)
         found[f"{method} {place} {how}"] = (answer.status_code, dict(answer.headers), plain(answer))
     return found
+
+
+TOOL_CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("list_views", {}),
+    ("describe_view", {"view": "per_page"}),
+    *(("rows", {"view": "per_page", **more}) for more in ({}, {"keys": {"page": "/b0"}}, {"keys": {"page": None}})),
+    ("sql", {"statement": "SELECT * FROM per_page"}),
+    ("changes_since", {"view": "per_page", "since": "x"}),
+    *(("why", {"view": "per_page", "keys": {"page": page}, "window": MINE["window"]}) for page in ("/a", "/b0", "/none")),
+    ("receipt", {"view": "per_page"}),
+    ("plan", {}),
+]
+
+
+def called(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
 
 
 def plain(answer: httpx.Response) -> bytes:
@@ -157,7 +175,10 @@ def test_a_stream_continues_from_an_opaque_token(tmp_path: Path) -> None:
         assert all_["data"]["provenance"]["realtime"] is not None
         for text in (all_["id"], mine["id"][:-2] + "AA", "sealed."):  # somebody else's, and what was not sealed here
             refused = httpx.get(
-                f"{address}/views/per_page/changes", params={"since": text}, headers={"Authorization": f"Bearer {secret}"}
+                f"{address}/views/per_page/changes",
+                params={"since": text},
+                headers={"Authorization": f"Bearer {secret}"},
+                timeout=60,
             )
             assert (refused.status_code, "use the id of an event" in refused.text) == (400, True)
         world.append(1, hit("/b", 10), hit("/a", 5, minute=61))
@@ -165,8 +186,8 @@ def test_a_stream_continues_from_an_opaque_token(tmp_path: Path) -> None:
         with stream(address, secret, params={"since": mine["id"]}) as found:
             (row,) = next(found)["data"]["rows"]
             assert (row["page"], row["n"]) == ("/a", 3)
-    file = served.world.state / "access" / "seal.key"
-    assert (file.stat().st_mode & 0o777, file.stat().st_size) == (0o600, 32)
+    with world.tables.storage().open(KEY) as file:
+        assert len(file.read()) == 32
     assert ChangesToken.parse(all_["id"]).end.get((TOPIC_ID, 0))  # as the other one's holder must not
     with pytest.raises(TandemError):
         ChangesToken.parse(mine["id"])

@@ -38,7 +38,9 @@ def document(asker: Asker) -> dict[str, Any]:
 def no_failure(answer: httpx.Response, sent: object) -> None:
     """An answer, or a problem document that is none of a defect; 503 only where no broker is."""
     assert answer.status_code < 500 or answer.status_code == 503, (sent, answer.status_code, answer.text)
-    if answer.status_code >= 400:
+    if answer.status_code >= 400 and answer.url.path == "/mcp" and answer.headers["content-type"] == "application/json":
+        assert answer.json()["error"]["message"].encode(), sent  # by JSON-RPC
+    elif answer.status_code >= 400:
         assert answer.headers["content-type"] == MEDIA, (sent, answer.text)
         assert answer.json()["detail"].encode(), sent
         if answer.status_code == 503:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import Position
 from tandem.ledger.publish.publications import Publication
-from tandem.serving.http.queries.ask import _lacking
+from tandem.serving.http.queries.answer_question import _lacking
 from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.serving.read.snapshot import Snapshot
 from tandem.views.measures import count

@@ -38,10 +38,13 @@ REQUESTS: dict[tuple[str, str], dict[str, Any]] = {
     ("GET", "/views/{view}"): {},
     ("GET", "/views/{view}/rows"): {},
     ("GET", "/views/{view}/row"): {"params": KEYS},
+    ("GET", "/views/{view}/why"): {"params": KEYS},
+    ("GET", "/views/{view}/why-changed"): {"params": {"before": "1"}},
     # Which would go on for ever: who is let through is told that this is no token.
     ("GET", "/views/{view}/changes"): {"params": {"since": "x"}},
     ("POST", "/views/{view}/lookup"): {"json": {"keys": [{"page": "/a"}, {"page": "/b"}]}},
     ("POST", "/sql"): {"json": {"statement": "SELECT count(*) AS n FROM inverse"}},
+    ("POST", "/mcp"): {"json": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}},
     ("GET", "/history"): {},
     ("GET", "/audits"): {},
     ("GET", "/quarantine/{source}"): {},
@@ -127,6 +130,8 @@ def expected(served: Served, method: str, path: str, who: str) -> int:
         return 404
     if "{view}" in path and who == "other view":
         return 404
+    if path.endswith(("/why", "/why-changed")):
+        return 503  # no broker runs here, so records that are not archived cannot be read
     return 400 if path.endswith("/changes") else 200
 
 

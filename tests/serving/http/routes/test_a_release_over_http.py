@@ -17,7 +17,7 @@ from tandem.ledger.publish.standing import StandingReleases
 from tandem.serving import client as clients
 from tandem.serving.access.rights import VERBS
 from tandem.serving.client import Refused
-from tandem.serving.http.answers.release_lanes import IDLE_S, MOST
+from tandem.serving.http.answer_cache.release_lanes import IDLE_S, MOST
 from tests.serving.http.served import Asker, Served, serving
 from tests.serving.read.test_a_release_before_it_is_live import Side, steps, values
 from tests.serving.two_releases import CHANGES, applied, build, edited, promote

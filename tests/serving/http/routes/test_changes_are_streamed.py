@@ -17,7 +17,7 @@ from tandem.serving import client as clients
 from tandem.serving import connect
 from tandem.serving.access import tokens
 from tandem.serving.changes import HEARTBEAT_S, Changes, ChangesToken, ViewFollower
-from tandem.serving.event_stream import ServerChanges
+from tandem.serving.http.event_stream import ServerChanges
 from tandem.serving.memory.cached_view import SECONDS
 from tests.serving.http.served import Served, serving
 from tests.serving.world import DEFINITIONS, NOON, World, forty_hits, hit
@@ -298,7 +298,7 @@ def test_an_invalid_token_is_refused(world: World) -> None:
     served = Served(world)
     headers = {"Authorization": f"Bearer {served.token('reader')}"}
     with serving(served) as address:
-        assert httpx.get(f"{address}{PATH}", params={"since": "x"}, headers=headers).status_code == 400
+        assert httpx.get(f"{address}{PATH}", params={"since": "x"}, headers=headers, timeout=60).status_code == 400
         with stream(address, served.token("another")) as found:
             more(world, hit("/later", 5))
             token = next(found)["id"]
@@ -308,7 +308,7 @@ def test_an_invalid_token_is_refused(world: World) -> None:
             assert pages(next(found)) == {"/later": 12}  # over another publication
         known = ChangesToken.parse(token)
         gone = str(replace(known, version=known.version + 7))
-        answer = httpx.get(f"{address}{PATH}", params={"since": gone}, headers=headers)
+        answer = httpx.get(f"{address}{PATH}", params={"since": gone}, headers=headers, timeout=60)
         assert (answer.status_code, "scan the view again" in answer.text) == (410, True)
 
 

@@ -22,6 +22,7 @@ from tandem.serving.sinks.alerts.episodes import Edge
 from tandem.serving.sinks.alerts.webhook import Webhook, edge_document
 from tandem.serving.sinks.posting import Undelivered
 from tandem.views.errors import TandemError
+from tests.killed import Killed, Life
 from tests.serving.sinks.alerts.receiver import Heard, receiver
 from tests.serving.sinks.alerts.test_edges_fold_to_what_holds import a_world, alert, fold, follower, look, more
 from tests.serving.world import World, hit
@@ -142,22 +143,6 @@ def test_settings_that_cannot_be_used_are_refused(world: World, settings: dict[s
     assert "pw" not in str(refused.value)
 
 
-class Killed(BaseException):
-    """The process ends here."""
-
-
-@dataclass
-class Life:
-    """How many points a process passes before it is killed."""
-
-    left: int
-
-    def passes(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise Killed
-
-
 class MortalBook(Book):
     """A book whose process may end before and after each commit."""
 
@@ -225,6 +210,7 @@ def fold_recent(document: AlertDocument) -> list[str]:
     return [each.edge.id for each in document.episodes if each.edge is not None]
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_anywhere_loses_and_doubles_nothing(world: World, heard: Heard) -> None:
     play(world, heard, 12, 1)
 

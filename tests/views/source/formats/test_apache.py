@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tandem import Event, Source, apache, apache_combined
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.source.formats.access_logs.apache import FORMATS
 from tests.views.logged import decoded, reason
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tandem import Event, Scale, Source, avro
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tests.views.logged import decoded, reason
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tandem import Event, Format, Source, View, Zone, count, csv, tsv
 from tandem.views.decode import decode
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import fingerprint
+from tandem.views.fingerprint.hashed_parts import fingerprint
 from tests.views.logged import decoded, reason, records
 
 

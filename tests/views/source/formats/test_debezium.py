@@ -14,7 +14,7 @@ import pytest
 from tandem import Epoch, Event, Name, Scale, Source, Unit, Zone, debezium
 from tandem.views.decode import DecodedRecords, decode
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.source.decoder import Decoder
 from tests.views.logged import decoded, reason, records
 

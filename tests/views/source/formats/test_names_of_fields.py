@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tandem import Epoch, Event, Name, Scale, Source, View, avro, count, csv, json, nginx_json, protobuf, total
 from tandem.testing import answer
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.fingerprint.schema_evolution import breaks
 from tandem.views.source.fields.reasons import Reject
 from tests.views.logged import decoded, reason

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tandem import Event, Scale, Source, nginx, nginx_json
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tests.views.logged import decoded, reason
 
 LOCAL = "17/May/2015:10:05:03 +0000"

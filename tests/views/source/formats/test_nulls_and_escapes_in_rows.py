@@ -13,10 +13,10 @@ from tandem import Event, Source, csv, tsv
 from tandem.cli.records.bundles import Bundles
 from tandem.views.decode import parser
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
+from tandem.views.instant import APPEND_TIME
 from tandem.views.source.decoder import Decoder
 from tandem.views.source.fields.reasons import Reject
-from tandem.views.source.source import APPEND_TIME
 from tests.views.logged import decoded, reason
 
 

@@ -17,7 +17,7 @@ from tandem.views.decode import decode
 from tandem.views.decode.sample_records import as_records
 from tandem.views.decode.schema_ids import dump_schemas, load_schemas, missing_schemas, with_schemas
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.source.fields.reasons import Reject
 from tandem.views.source.formats.schema_registry import FetchedSchema, Kind, SchemaFrame, SchemaKey, frame_of
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tandem import Event, Source, syslog
 from tandem.views.decode import decode
 from tandem.views.errors import DefinitionError
-from tandem.views.fingerprint.fingerprint import decoder_fingerprint
+from tandem.views.fingerprint.hashed_parts import decoder_fingerprint
 from tandem.views.source.decoder import Decoder
 from tests.views.logged import records
 

@@ -15,10 +15,11 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message_factory import GetMessageClass
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem import Event, Scale, avro, protobuf
+from tests.samples import just
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONG = st.integers(-(2**63), 2**63 - 1)
@@ -181,7 +182,7 @@ VALUES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@just(1000, quick=75)
 @given(VALUES, st.permutations([name for name in TYPES if name not in ("inner", "inners")]))
 def test_avro(values: dict[str, Any], order: list[str]) -> None:
     """In any order of fields, each after one that the event type does not take."""
@@ -297,7 +298,7 @@ SENT = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@just(1000, quick=75)
 @given(SENT)
 def test_protobuf(values: dict[str, Any]) -> None:
     message = GOOGLE(**{name: value for name, value in values.items() if name not in SET_BELOW})

@@ -1,0 +1,1 @@
+"""`points`: what views answered at given times, for training sets without leaks."""

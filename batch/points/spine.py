@@ -1,0 +1,112 @@
+"""The spine of a training set: rows with keys and a time, and the features that each of them gets."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from tandem.views.arrow import arrays
+from tandem.views.errors import TandemError, listed
+from tandem.views.view import View, bind
+
+ROW: Final = "_row"
+AT: Final = "_at"
+KEY: Final = "_key_{}"
+WINDOW: Final = "_window"
+"""The start of the window that a row asks for; without this column, a row asks for the window that contains its time."""
+_MICROSECONDS: Final = pa.timestamp("us", "UTC")
+
+
+class BadSpine(TandemError, code="spine-invalid"):
+    """A file of rows and times that cannot be used."""
+
+
+@dataclass(frozen=True)
+class Spine:
+    """The rows of a file, and their times in microseconds since 1970; of a CSV file also its `texts`, as they are written."""
+
+    rows: pa.Table
+    times: npt.NDArray[np.int64] = field(compare=False)
+    texts: pa.Table | None = field(default=None, compare=False)
+
+    def with_keys(self, view: View, columns: Mapping[str, str]) -> pa.Table:
+        """The number and the time of each row, with the view's keys; `columns` names the column of a key, if another one.
+
+        Raises BadSpine for a column that is missing or does not fit its key.
+        """
+        numbered = {
+            ROW: arrays.row_numbers(self.rows.num_rows),
+            AT: arrays.from_numpy(self.times, pa.int64()),
+        }
+        keys = {}
+        for number, (name, key) in enumerate(bind(view).keys):
+            column = columns.get(name, name)
+            if column not in self.rows.column_names:
+                raise BadSpine(
+                    f"the spine has no column {column!r} for key {name!r} of view {view.name!r}; columns: "
+                    f"{listed(column, self.rows.column_names)}; name another with --key {name}=COLUMN"
+                )
+            try:
+                keys[KEY.format(number)] = arrays.whole(self._values(column, key.type.arrow).cast(key.type.arrow))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise BadSpine(
+                    f"column {column!r} of the spine does not fit key {name!r} of view {view.name!r}, which is {key.type.sql}: "
+                    f"{error}"
+                ) from error
+        return pa.table(numbered | keys)
+
+    def _values(self, column: str, kind: pa.DataType) -> pa.ChunkedArray:
+        """A column for a key of a type: a text or a decimal is what is written, not the number that it looks like."""
+        if self.texts is None or not (pa.types.is_string(kind) or pa.types.is_decimal(kind)):
+            return self.rows[column]
+        texts = self.texts[column]
+        empty = pc.equal(texts, "")
+        return texts if pa.types.is_string(kind) else pc.if_else(empty, pa.scalar(None, pa.string()), texts)
+
+
+def load_spine(path: Path, time: str) -> Spine:
+    """Read a file of Parquet or CSV, or a folder of Parquet files. Raises BadSpine unless each row has a time with a zone."""
+    of_texts = path.suffix.lower() == ".csv"
+    try:
+        rows, texts = _csv(path) if of_texts else (_parquet(path), None)
+    except (OSError, pa.ArrowException) as error:
+        raise BadSpine(f"{path} cannot be read as {'CSV' if of_texts else 'Parquet'}: {error}") from error
+    if time not in rows.column_names:
+        raise BadSpine(f"{path} has no column {time!r}; columns: {listed(time, rows.column_names)}")
+    type_ = rows.schema.field(time).type
+    if not pa.types.is_timestamp(type_) or type_.tz is None:
+        raise BadSpine(
+            f"{path}: column {time!r} is {type_}, which is not a time with a zone; write times such as 2026-11-01T08:00:00Z, or "
+            "the column as a timestamp of UTC"
+        )
+    if missing := rows[time].null_count:
+        first = pc.index(pc.is_null(rows[time]), True).as_py()
+        raise BadSpine(f"{path}: column {time!r} is empty in {missing} rows, the first of them row {first + 1}")
+    return Spine(rows, arrays.integers(arrays.whole(rows[time].cast(_MICROSECONDS, safe=False).cast(pa.int64()))), texts)
+
+
+def _csv(path: Path) -> tuple[pa.Table, pa.Table]:
+    """The rows with the types that their values suggest, and as texts. Integers that begin with 0 or + are texts in both."""
+    rows = pa.csv.read_csv(path)
+    as_written = pa.csv.ConvertOptions(column_types={name: pa.string() for name in rows.column_names})
+    texts = pa.csv.read_csv(path, convert_options=as_written)
+    for number, field_ in enumerate(rows.schema):
+        if pa.types.is_integer(field_.type):
+            same = pc.equal(rows[number].cast(pa.string()), texts[number])
+            if not pc.all(same, min_count=0).as_py():
+                rows = rows.set_column(number, field_.name, texts[number])
+    return rows, texts
+
+
+def _parquet(path: Path) -> pa.Table:
+    files: Sequence[Path] = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    if not files:
+        raise BadSpine(f"{path} has no file that ends with .parquet")
+    return pa.concat_tables([pq.ParquetFile(file).read() for file in files])

@@ -1,0 +1,125 @@
+"""The checkpoints of a rehearsal: times of the log, and what the log had at each of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from tandem.batch.runtime import spark_jobs
+from tandem.ledger.delta.location import Location
+from tandem.ledger.files.file_ranges import EVENTS
+from tandem.ledger.files.scan import scan
+from tandem.ledger.files.splits import Slice
+from tandem.ledger.log.positions import Position
+from tandem.views.arrow.partitions import by_partition
+from tandem.views.errors import TandemError
+from tandem.views.instant import APPEND_TIME, MICROSECOND
+from tandem.views.project import project
+from tandem.views.source.offset_ranges import Partition
+from tandem.views.source.source import position_columns
+from tandem.views.source.watermark import Maxima, later, maxima_of, newest, watermark
+
+MOST: Final = 1000
+"""The maximum number of checkpoints of a rehearsal."""
+
+_SCAN_ROWS: Final = 1 << 18
+
+
+def checkpoints(end: int, since: timedelta, every: timedelta) -> tuple[int, ...]:
+    """The multiples of `every` since 1970 that lie within `since` before `end`, and `end` itself, in microseconds since 1970.
+
+    Raises TandemError if `every` makes no checkpoints, or too many.
+    """
+    span, step = since // MICROSECOND, every // MICROSECOND
+    if step <= 0 or span < 0:
+        raise TandemError(f"--every {every} makes no checkpoints; write a length such as 6h", code="usage-invalid")
+    if (number := span // step + 1) > MOST:
+        raise TandemError(
+            f"--every {every} makes {number} checkpoints of {since}, more than {MOST}; write a longer --every",
+            code="usage-invalid",
+        )
+    first = -(-(end - span) // step) * step
+    return (*range(first, end, step), end)
+
+
+@dataclass(frozen=True)
+class SourceAt:
+    """A source at a checkpoint.
+
+    Args:
+        events: the number of its events so far, copies included.
+        end: the position after the newest event of each partition.
+        watermark: in microseconds since 1970; None without events.
+    """
+
+    events: int
+    end: Position
+    watermark: int | None
+
+
+@dataclass(frozen=True)
+class TimedLog:
+    """What a task needs to read the times of a source's events."""
+
+    definitions: Mapping[str, bytes] = field(hash=False)
+    source: str
+    events: Location
+    checkpoints: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Arrivals:
+    """The events that arrived after one checkpoint and until the next, `number`.
+
+    Args:
+        events: how many they are.
+        maxima: their newest times.
+        ends: by partition, the offset after the last of them.
+    """
+
+    number: int
+    events: int
+    maxima: Maxima
+    ends: Mapping[Partition, int]
+
+
+def source_at(session: SparkSession, logs: Sequence[tuple[TimedLog, Sequence[Slice]]]) -> list[tuple[SourceAt, ...]]:
+    """For each log, what it had at each checkpoint. Raises TaskFailed, Unreadable."""
+    items = [(number, log, piece) for number, (log, cut) in enumerate(logs) for piece in cut]
+    arrivals = [arrived for some in spark_jobs.each(session, _arrivals, items) for arrived in some]
+    return [tuple(_so_far(log, [each for of, each in arrivals if of == number])) for number, (log, _) in enumerate(logs)]
+
+
+def _arrivals(item: tuple[int, TimedLog, Slice]) -> list[tuple[int, _Arrivals]]:
+    number, log, piece = item
+    source = project.load_files(log.definitions).sources[log.source]
+    times = np.array(log.checkpoints, dtype=np.int64)
+    read = sorted({*position_columns(source), APPEND_TIME, source.time_column})
+    arrivals = []
+    for events in scan(log.events, piece, EVENTS, read, rows=_SCAN_ROWS):
+        at = np.searchsorted(times, events[APPEND_TIME].cast(pa.int64()).to_numpy(), side="left")
+        for checkpoint in np.unique(at[at < len(times)]).tolist():
+            some = events.filter(pa.array(at == checkpoint))
+            rows = by_partition(some[EVENTS.topic], some[EVENTS.partition])
+            last = rows.most(some[EVENTS.offset].to_numpy())
+            ends = {partition: offset + 1 for partition, offset in zip(rows.partitions, last, strict=True)}
+            arrivals.append((number, _Arrivals(checkpoint, some.num_rows, maxima_of(source, some), ends)))
+    return arrivals
+
+
+def _so_far(log: TimedLog, arrivals: Sequence[_Arrivals]) -> Iterator[SourceAt]:
+    idle = project.load_files(log.definitions).sources[log.source].idle
+    events, reached, ends = 0, None, dict[Partition, int]()
+    so_far: Maxima = {}
+    for number, _ in enumerate(log.checkpoints):
+        new = [each for each in arrivals if each.number == number]
+        events += sum(each.events for each in new)
+        so_far = newest([so_far, *(each.maxima for each in new)])
+        for each in new:
+            ends |= {partition: max(end, ends.get(partition, 0)) for partition, end in each.ends.items()}
+        reached = later(reached, watermark(so_far, idle))
+        yield SourceAt(events, Position.of(ends), reached)

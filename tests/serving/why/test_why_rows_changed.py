@@ -1,0 +1,214 @@
+"""The parts of a row's difference add up to it exactly, and each is what a log gone through in plain Python says."""
+
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tandem.infra.settings import load
+from tandem.ledger.delta.addresses import Tables
+from tandem.ledger.log.erasures import Erasures
+from tandem.ledger.log.gaps import Gaps
+from tandem.ledger.publish.publications import Publications
+from tandem.serving.read.selection import ALWAYS, BadSelection, parse_keys, select
+from tandem.serving.why.changed import RowChanges, WhyChanged
+from tandem.serving.why.moments import Moments
+from tandem.serving.why.topic_tail import TopicTail
+from tandem.views.source.offset_ranges import Ranges
+from tests.samples import share
+from tests.serving.two_releases import applied, build, promote
+from tests.serving.why.shop import DEFINITIONS, EIGHT, Shop, sale
+from tests.serving.why.test_receipts import receipt
+from tests.serving.why.test_the_events_behind_a_row import eventful, hourly_groups, plainly, sales
+from tests.serving.why.test_the_page_on_why import TOGETHER, stack
+from tests.serving.world import position
+
+CAUSES = ("new events", "late events")
+
+
+def between(shop: Shop, view: str, first: str, second: str, *keys: str) -> WhyChanged:
+    moments = Moments(shop.tables, view)
+    before, after = moments.find(first), moments.find(second)
+    chosen = select(after.view, parse_keys(after.view, keys), ALWAYS)
+    return RowChanges(shop.tables, shop.tail).between(before, after, chosen)
+
+
+def by_row(changed: WhyChanged) -> dict[tuple[Any, ...], dict[str, Any]]:
+    return {
+        tuple([*row.group.values()][:2]): {each.measure: each for each in row.differences} | {"late": row.late}
+        for row in changed.rows
+    }
+
+
+@share(10, quick=3)
+@given(st.lists(sales, min_size=2, max_size=20), st.data())
+def test_parts_add_up_to_the_difference_exactly(log: list[bytes], data: st.DataObject) -> None:
+    first, second, end = sorted(data.draw(st.lists(st.integers(1, len(log)), min_size=3, max_size=3)))
+    with TemporaryDirectory() as folder:
+        shop = Shop(Path(folder))
+        before = 0
+        for to in (first, second, end):
+            shop.append(0, *log[before:to])
+            if to > before:
+                shop.trigger()
+            if to != end or to == second:
+                shop.recompute(position(to))
+            before = to
+        since = data.draw(st.sampled_from((0, first)), label="the position of the earlier moment")
+        groups = [hourly_groups(plainly(log[:to])[0]) for to in (since, end)]
+        events, _ = plainly(log[:end])
+        rows = by_row(between(shop, "hourly", "2" if since else "1", "now"))
+        assert rows.keys() == {group for group in groups[1] if groups[0][group] != groups[1][group]}
+        for group, row in rows.items():
+            came = [offset for offset in groups[1][group] if offset >= since]
+            late = [offset for offset in came if any(cut <= offset and final(log[:cut], group) for cut in (first, second))]
+            assert row["late"] == len(late)
+            offsets = dict(zip(CAUSES, ([offset for offset in came if offset not in late], late), strict=True))
+            worth = {cause: sum(Decimal(events[offset]["price"]) for offset in some) for cause, some in offsets.items() if some}
+            assert row["revenue"].parts == worth
+            assert row["orders"].parts == {cause: len(some) for cause, some in offsets.items() if some}
+            for each in (row["orders"], row["revenue"]):
+                assert sum(each.parts.values()) == (each.after or 0) - (each.before or 0)
+                assert not any(isinstance(share, float) for share in each.parts.values())
+            assert all(row[name].parts is None for name in ("best", "mean", "kinds", "last") if name in row)
+
+
+def final(log: list[bytes], group: tuple[str | None, datetime]) -> bool:
+    """Whether the newest event of a log is ten minutes past the end of an hour."""
+    times = [datetime.fromisoformat(event["at"]) for event in plainly(log)[0].values()]
+    return bool(times) and max(times) >= group[1] + timedelta(hours=1, minutes=10)
+
+
+def test_new_and_late_events_are_told_apart(tmp_path: Path) -> None:
+    """Publication 2 had labelled the window final, whichever moment is the earlier one."""
+    shop = eventful(tmp_path)
+    late = {"late events": Decimal("5.00")}
+    moments = {
+        "2": late,
+        "1": {"new events": Decimal("4.00"), **late},
+        json.dumps({"T": {"0": 2}}): {"new events": Decimal("0.50"), **late},
+        json.dumps({"T": {"0": 10}}): {"late events": Decimal("1.00")},
+    }
+    for moment, parts in moments.items():
+        row = by_row(between(shop, "hourly", moment, "now", "city=OSLO"))["OSLO", EIGHT]
+        assert row["revenue"].parts == parts
+        assert row["late"] == row["orders"].parts["late events"]
+
+
+def test_a_receipt_is_a_moment(tmp_path: Path) -> None:
+    shop = eventful(tmp_path)
+    (tmp_path / "r.json").write_bytes(receipt(shop, "hourly").line())
+    shop.append(0, sale("more", 50, price="7.00"))
+    shop.trigger()
+    changed = by_row(between(shop, "hourly", str(tmp_path / "r.json"), "now"))
+    assert {group: row["revenue"].parts for group, row in changed.items()} == {("OSLO", EIGHT): {"late events": Decimal("7.00")}}
+
+
+def test_a_number_that_was_wrong_is_a_part_of_its_own(tmp_path: Path) -> None:
+    """The batch version of publication 3 counts what the log does not have: the next one repairs it."""
+    shop = eventful(tmp_path)
+    right = shop.log[0][1]
+    shop.log[0][1] = sale("b", 7, price="3.50", pieces=3)
+    shop.recompute(position(8))
+    shop.log[0][1] = right
+    shop.recompute(position(13))
+    row = by_row(between(shop, "hourly", "3", "4", "city=OSLO"))["OSLO", EIGHT]
+    assert (row["revenue"].before, row["revenue"].after) == (Decimal("5.00"), Decimal("9.00"))
+    assert row["revenue"].parts == {"late events": Decimal("5.00"), "duplicates": Decimal("-1.00")}
+    Erasures(shop.tables).intend("sales", Ranges.of({("T", 0): (7, 8)}), by="test", at=EIGHT, stage="erased")
+    changed = between(shop, "hourly", "3", "4", "city=OSLO")
+    row = by_row(changed)["OSLO", EIGHT]
+    assert row["revenue"].parts == {"late events": Decimal("5.00"), "erasure": Decimal("-1.00")}
+    assert changed.erased == 0, "publication 3 is retained, so the part is known"
+
+
+def test_what_erased_records_had_made_is_said_to_be_unknown(tmp_path: Path) -> None:
+    """An erasure deletes earlier publications, and a receipt has no rows."""
+    shop = eventful(tmp_path)
+    (tmp_path / "r.json").write_bytes(receipt(shop, "hourly").line())
+    shop.log[0][9] = b"{erased"
+    Erasures(shop.tables).intend("sales", Ranges.of({("T", 0): (9, 10)}), by="test", at=EIGHT, stage="erased")
+    shop.recompute(position(13))
+    assert between(shop, "hourly", str(tmp_path / "r.json"), "3").erased == 1
+    assert between(shop, "hourly", "2", "3").erased == 0, "the record came later"
+
+
+def test_events_without_which_a_publication_was_built_are_a_part(tmp_path: Path) -> None:
+    """The log has lost an offset that publication 2 counts; publication 3 accepts the gap."""
+    shop = Shop(tmp_path)
+    shop.append(0, sale("a", 5), sale("b", 7, price="2.50"))
+    shop.trigger()
+    shop.recompute(position(2))
+    shop.log[0][1] = b"{lost"
+    gap = Gaps(shop.tables).record("sales", Ranges.of({("T", 0): (1, 2)}), reason="one offset", at=EIGHT)
+    shop.append(0, sale("c", 8, price="4.00"))
+    shop.trigger()
+    recomputed = shop.recomputed(position(3))
+    Publications(shop.tables).publish(lambda live: replace(recomputed(live), gaps=(gap.name,)))
+    row = by_row(between(shop, "hourly", "2", "3"))["OSLO", EIGHT]
+    assert row["revenue"].parts == {"new events": Decimal("4.00"), "accepted gaps": Decimal("-2.50")}
+    assert (row["orders"].before, row["orders"].after, row["orders"].parts) == (2, 2, {"new events": 1, "accepted gaps": -1})
+
+
+def test_other_versions_of_a_table_are_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = stack(tmp_path, monkeypatch, TOGETHER, "prices", "orders", "refunds", "notes")
+    settings = load(tmp_path, {})
+
+    def price(since: int, value: int) -> bytes:
+        return json.dumps({"sku": "tea", "since": f"2026-11-01T08:{since:02}:00Z", "price": value}).encode()
+
+    def order(id_: str, at: int, items: int) -> bytes:
+        return json.dumps({"id": id_, "at": f"2026-11-01T08:{at:02}:00Z", "sku": "tea", "items": items}).encode()
+
+    shop.append("prices", price(0, 2))
+    shop.append("orders", order("1", 10, 2), order("2", 20, 10))
+    shop.recompute()
+    shop.append("prices", price(15, 5))
+    shop.append("orders", order("3", 30, 1))
+    shop.recompute()
+    tables = Tables.of(settings)
+    first, *_, last = [each.number for each in Publications(tables).history() if each.kind == "recompute"]
+    moments = Moments(tables, "sold")
+    before, after = sorted((first, last))
+    changed = RowChanges(tables, TopicTail(settings, tables)).between(moments.find(str(before)), moments.find(str(after)))
+    (row,) = changed.rows
+    parts = {each.measure: (each.before, each.after, each.parts) for each in row.differences}
+    assert parts["worth"] == (24, 59, {"tables": 30, "new events": 5})
+    assert parts["n"] == (2, 3, {"new events": 1})
+
+
+def test_a_definition_is_a_part_with_its_words(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.append(0, sale("a", 5), sale("b", 7, price="2.50"))
+    shop.trigger()
+    shop.recompute(position(2))
+    shop.append(0, sale("c", 8, price="-1.00"))
+    shop.trigger()
+    ready = applied(shop, DEFINITIONS.replace('where="price > 0"', 'where="price > 1"'))
+    ready.trigger(position(3))
+    build(ready, position(3))
+    promote(ready)
+    changed = between(shop, "hourly", "2", "now", "city=OSLO")
+    row = by_row(changed)["OSLO", EIGHT]
+    assert row["orders"].parts == {"definition": -1}
+    assert row["revenue"].parts == {"definition": Decimal("-1.00")}
+    assert any("price > 0" in words for words in changed.definition)
+
+
+def test_what_is_no_pair_of_moments_is_refused(tmp_path: Path) -> None:
+    shop = eventful(tmp_path)
+    with pytest.raises(BadSelection, match="now counts more of source 'sales' than publication 2: name the earlier one first"):
+        between(shop, "hourly", "now", "2")
+    with pytest.raises(BadSelection, match="'yesterday' is not a moment"):
+        between(shop, "hourly", "yesterday", "now")
+    with pytest.raises(BadSelection, match="is not a moment: "):
+        between(shop, "hourly", "0" * 5000, "now")
+    with pytest.raises(BadSelection, match="publication 9 does not exist"):
+        between(shop, "hourly", "9", "now")

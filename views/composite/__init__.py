@@ -1,0 +1,1 @@
+"""Views that are made of other views: rollups, tables, views of several sources or definitions."""
