@@ -1,17 +1,10 @@
-"""Changes of a view's rows from snapshot to snapshot, and the token from which a reader continues later.
+"""Changes of a view's rows from snapshot to snapshot.
 
-A token names a position over one batch view. From it, any process gets exactly the rows that have changed since, each in its
-current state. If the tables no longer have the view's answers at a token, because compaction merged commits across it or a
-publication is not retained, `TokenGone` is raised: nothing is skipped or repeated silently.
-
-A token of answers with hot commits continues only while some hot commits have exactly the events that those counted: until the
-hot tail merges them with later ones or starts again, or commits take their place. Commits of the same range may count another
-duplicate, or never come, so they do not say which rows the reader has. The process that sent a reader its last changes still
-has them for a while (serving/memory/cached_view.py): there the reader continues from any token.
+A reader continues from the token of its last changes (serving/changes_token.py). If the tables no longer have the view's answers
+there, because compaction merged commits across it or a publication is not retained, `TokenGone` is raised: nothing is skipped or
+repeated silently.
 """
 
-import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,10 +13,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from tandem.ledger.hot.chain import HotCommits, counting
-from tandem.ledger.log.positions import Position, distance, must_await
+from tandem.ledger.log.positions import distance, must_await
 from tandem.ledger.publish import publications
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.standing import StandingReleases
+from tandem.serving.changes_token import NO_WATERMARK, ChangesToken, TokenGone, token_of, watermark_number
 from tandem.serving.memory.answers import Answers
 from tandem.serving.memory.cached_view import SECONDS, CachedView, OutgrowsMemory, ViewOrigin, followed, without_hot, without_rows
 from tandem.serving.memory.filed_view import differences_of, refuse_whole
@@ -39,67 +33,17 @@ from tandem.serving.read.selection import BadSelection
 from tandem.serving.read.snapshot import batch_of, cut_of, has_view, tail_at
 from tandem.views.composite.rollup import root
 from tandem.views.composite.together import parts
-from tandem.views.errors import TandemError
 from tandem.views.kernel.rows import to_rows
 from tandem.views.source.watermark import later
 from tandem.views.view import View
 
 EVERYTHING: Final = RowsWanted()
-NO_WATERMARK: Final = -(2**63)
-"""A token's number for a watermark before every event."""
 Sight = tuple[View, InMemory]
 """A view as a snapshot has it."""
 HEARTBEAT_S: Final = SECONDS / 3
 """After so long without an update a reader gets one without rows, if its token can move on."""
 RENEW_S: Final = 86_400.0
 """After so long without an update a reader in this process gets one with the token that it has: stores may expire it."""
-
-
-class TokenGone(TandemError, code="token-expired"):
-    """A token that has expired; `scan` again, and continue from the token of that snapshot."""
-
-
-@dataclass(frozen=True)
-class ChangesToken:
-    """A reader's position in a view's changes: what its answers counted.
-
-    `end` is where commits end; `hot` the epoch and the end of hot commits that continue them and have states of the view.
-    `watermark` is the watermark of the final rows that an append-only reader has, in microseconds since 1970; `NO_WATERMARK`
-    before every event, None of other readers.
-    """
-
-    release: int
-    fingerprint: str
-    version: int
-    cut: Position
-    end: Position
-    hot: tuple[int, Position] | None = None
-    watermark: int | None = None
-
-    def __str__(self) -> str:
-        document = [self.release, self.fingerprint, self.version, self.cut.to_json(), self.end.to_json()]
-        document += [] if self.hot is None else [self.hot[0], self.hot[1].to_json()]
-        document += [] if self.watermark is None else [self.watermark]
-        return urlsafe_b64encode(json.dumps(document, separators=(",", ":")).encode()).decode()
-
-    @property
-    def position(self) -> Position:
-        """Up to where it counts the log, with hot commits."""
-        return self.end if self.hot is None else self.hot[1]
-
-    @classmethod
-    def parse(cls, text: str) -> "ChangesToken":
-        """Inverse of `str`. Raises TandemError for a text that is not a token."""
-        try:
-            release, fingerprint, version, cut, end, *hot = json.loads(urlsafe_b64decode(text.encode()))
-            watermark = int(hot.pop()) if len(hot) % 2 else None
-            known = cls(int(release), str(fingerprint), int(version), Position.from_json(cut), Position.from_json(end))
-            if not hot:
-                return replace(known, watermark=watermark)
-            epoch, reached = hot
-            return replace(known, hot=(int(epoch), Position.from_json(reached)), watermark=watermark)
-        except (ValueError, TypeError, AttributeError, TandemError) as error:
-            raise TandemError(f"invalid token {text!r}; use ViewAt.token or Changes.token") from error
 
 
 @dataclass(frozen=True)
@@ -146,12 +90,6 @@ class Changes:
     def provenance(self) -> Provenance:
         """Where the rows come from."""
         return self.rows.provenance
-
-
-def token_of(held: CachedView) -> ChangesToken:
-    """The token of a reader that knows the cached view."""
-    hot = (held.hot_commits[0].epoch, held.end) if held.hot else None
-    return ChangesToken(held.release, held.batch.fingerprint, held.batch.version, held.cut, held.committed, hot)
 
 
 @dataclass
@@ -245,7 +183,7 @@ class ViewFollower:
         view, memory = to
         before, after, first, mark = self._before, memory.answers.held, self._first, self._mark(to)
         refuse_whole(after, self.output, first=first)  # it may have outgrown memory since the last step
-        token = str(replace(token_of(after), watermark=_number(mark) if self.output == "append" else None))
+        token = str(replace(token_of(after), watermark=watermark_number(mark) if self.output == "append" else None))
         if self.output == "append":
             answers = replace(memory.answers, watermark=mark)
             lacks = finals(before, after, self._watermark, mark, self.only)
@@ -272,10 +210,6 @@ class ViewFollower:
         """Keep what the reader knows for a while from now."""
         if self._known is not None:
             self.store.recent.put(*self._known)
-
-
-def _number(watermark: int | None) -> int:
-    return NO_WATERMARK if watermark is None else watermark
 
 
 def watch(store: Store, pinned: Pinned, name: str, since: ChangesToken | None, wanted: RowsWanted = EVERYTHING) -> ViewFollower:

@@ -20,7 +20,8 @@ from tandem.infra import settings
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.publish.if_promoted import IfPromoted
-from tandem.serving.changes import Changes, ChangesToken, changes
+from tandem.serving.changes import Changes, changes
+from tandem.serving.changes_token import ChangesToken
 from tandem.serving.memory.answers import Row
 from tandem.serving.memory.store import Pinned, Store
 from tandem.serving.read.merged_layers import Reader
@@ -257,7 +258,7 @@ class PublishedView:
         this; `delay:10s`, this long after the first change that the reader lacks; `count:100`, after at least this many records.
         The log's time is that of the newest record's append, and continues by the clock of this process while none comes.
 
-        Raises TokenGone, BadSelection, and ReadFailed if nothing can be read; continue from the last token then.
+        Raises tandem.client.TokenGone, BadSelection, and ReadFailed if nothing can be read; continue from the last token then.
         """
         token = None if since is None else ChangesToken.parse(since)
         wanted = RowsWanted(keys or {}, where, measures, output=output, late=late, when=when)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from tandem.serving.changes import token_of
+from tandem.serving.changes_token import token_of
 from tandem.serving.memory.answers import Key, Labelled, Row
 from tandem.serving.memory.key_values import key_of, keys_of
 from tandem.serving.memory.store import InMemory

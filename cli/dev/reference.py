@@ -10,6 +10,10 @@ from tandem import serving
 from tandem.cli.command import exit_codes
 from tandem.cli.command.call import Call
 from tandem.cli.command_registry import COMMANDS
+from tandem.serving.client.answers import RowsPage, SentEvents, ServerAnswer
+from tandem.serving.client.event_stream import ServerChanges
+from tandem.serving.client.parameters import AnswerOptions
+from tandem.serving.client.server_client import Client, Refused, client
 from tandem.serving.spark import dataframe
 from tandem.serving.spark_frames import Frames, session, snapshot
 from tandem.views import public
@@ -18,6 +22,7 @@ from tandem.views.testing import answer, events_table, rejected
 from tandem.views.verify.every_cut import at_every_cut, checked_answer
 from tandem.views.verify.every_prefix import check_expectations
 
+_OF_A_SERVER: Final = (client, Client, AnswerOptions, RowsPage, ServerAnswer, ServerChanges, SentEvents, Refused)
 _OF_SPARK: Final = (snapshot, session, Frames, dataframe)
 _OF_TESTS: Final = (answer, at_every_cut, check_expectations, checked_answer, events_table, rejected)
 
@@ -33,6 +38,7 @@ def lines() -> Iterator[str]:
         yield from _section(title, [(f"tandem.{name}", offered[name]) for name in offered if kinds[name] == title])
     yield from _section("Unit tests of a project", [(f"tandem.testing.{thing.__name__}", thing) for thing in _OF_TESTS])
     yield from _section("Answers in a program", [(f"tandem.client.{name}", getattr(serving, name)) for name in serving.__all__])
+    yield from _section("Answers of a server", [(f"tandem.client.{thing.__name__}", thing) for thing in _OF_A_SERVER])
     yield from _section("In Spark", [(f"tandem.spark.{thing.__name__}", thing) for thing in _OF_SPARK])
     yield ""
     yield "## Commands"

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from tandem.ledger.delta.errors import Conflict
 from tandem.ledger.log.positions import Position, must_await
-from tandem.serving.changes import ChangesToken, TokenGone
+from tandem.serving.changes_token import ChangesToken, TokenGone
 from tandem.serving.connection import PublishedView
 from tandem.serving.memory.differences import identity
 from tandem.serving.memory.store import Pinned

@@ -19,7 +19,7 @@ from tandem.infra.logs.telling import without
 from tandem.infra.settings import Settings, secrets
 from tandem.infra.supervision import restarts
 from tandem.ledger.delta.one_writer import write_locks
-from tandem.serving.changes import ChangesToken
+from tandem.serving.changes_token import ChangesToken
 from tandem.serving.connection import Connection
 from tandem.serving.read.outcome import ReadFailed
 from tandem.serving.sinks.changes_to_send import SinkStep, follow

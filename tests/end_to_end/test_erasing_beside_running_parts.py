@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.serving.client import Client, Refused, client
+from tandem.serving.client.server_client import Client, Refused, client
 from tandem.serving.read.provenance import Layer
 from tests.end_to_end.test_parts_come_back import TOML, Stack, wait_for
 from tests.speed.sales import project_files, sale

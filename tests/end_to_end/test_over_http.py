@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tandem.infra.folders import ROOT
-from tandem.serving.client import Client, Refused, client
+from tandem.serving.client.server_client import Client, Refused, client
 from tests.end_to_end.test_readme import typed
 from tests.stack import environ
 

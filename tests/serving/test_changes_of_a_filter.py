@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tandem.serving.changes import Changes, TokenGone
+from tandem.serving.changes import Changes
+from tandem.serving.changes_token import TokenGone
 from tandem.serving.connection import Connection
 from tandem.serving.memory.store import Store
 from tandem.serving.read.selection import BadSelection

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import distance
-from tandem.serving.changes import Changes, ChangesToken, ViewFollower, token_of, watch
+from tandem.serving.changes import Changes, ViewFollower, watch
+from tandem.serving.changes_token import ChangesToken, token_of
 from tandem.serving.connection import Connection
 from tandem.serving.memory.cached_view import CachedView, Recent
 from tandem.serving.memory.pace import LONGEST_S, When, parse_when

@@ -19,7 +19,8 @@ from tandem.ledger.hot.feed import HotFeed
 from tandem.ledger.hot.messages import HotStatus, message_of
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.realtime.commits import Commit
-from tandem.serving.changes import ChangesToken, watch
+from tandem.serving.changes import watch
+from tandem.serving.changes_token import ChangesToken
 from tandem.serving.connection import Connection
 from tandem.serving.memory.store import MEMORY, Store
 from tandem.serving.read.merged_layers import Reader

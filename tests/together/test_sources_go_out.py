@@ -14,7 +14,8 @@ from tandem.cli.__main__ import main
 from tandem.ledger.hot.chain import HotChange
 from tandem.ledger.hot.feed import HotFeed
 from tandem.ledger.hot.messages import HotStatus, message_of
-from tandem.serving.changes import ChangesToken, TokenGone, watch
+from tandem.serving.changes import watch
+from tandem.serving.changes_token import ChangesToken, TokenGone
 from tandem.serving.connection import Connection
 from tandem.serving.memory.store import Store
 from tests.samples import LONGER

@@ -18,7 +18,8 @@ from tandem.cli.__main__ import main
 from tandem.ledger.log.positions import lower, upper
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Releases
-from tandem.serving.changes import ChangesToken, watch
+from tandem.serving.changes import watch
+from tandem.serving.changes_token import ChangesToken
 from tandem.serving.connection import Connection
 from tandem.serving.http.protocol.formats import provenance
 from tandem.serving.memory.store import Store

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tandem.batch.recompute.plan import BadRequest, RecomputeRequest, steps
 from tandem.cli.__main__ import main
 from tandem.ledger.publish.publications import Publications
-from tandem.serving.client import Client
+from tandem.serving.client.server_client import Client
 from tandem.serving.connection import Connection
 from tandem.serving.memory.store import MEMORY, Store
 from tandem.serving.read.merged_layers import Reader

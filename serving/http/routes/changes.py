@@ -11,7 +11,8 @@ from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import StreamingResponse
 
 from tandem.serving.access.rights import Principal
-from tandem.serving.changes import HEARTBEAT_S, Changes, ChangesToken, TokenGone, ViewFollower, reaching, watch
+from tandem.serving.changes import HEARTBEAT_S, Changes, ViewFollower, reaching, watch
+from tandem.serving.changes_token import ChangesToken, TokenGone
 from tandem.serving.http.answer_cache.cache import AnswerCache
 from tandem.serving.http.answer_cache.release_lanes import AnyLane
 from tandem.serving.http.models.openapi import problems

@@ -156,13 +156,14 @@ async function one(place, name, app, signal) {
     signal,
     stands: (following, refusal = "polled every second") =>
       fill(pulse, badge(following ? "live" : refusal, following ? "good" : "plain")),
-    changed(documents) {
+    async changed(documents) {
       const ids = documents.flatMap((document) => document.rows).map((row) => rowId(row, view.columns));
       fresh = new Set([...fresh, ...ids]);
-      setTimeout(() => (fresh = new Set([...fresh].filter((id) => !ids.includes(id)))), CHANGED_MS);
       if (ids.length) app.say(`${counted(ids.length, "row")} changed.`);
       // Later pages stay at their snapshot.
-      return cursors.length ? null : load();
+      if (!cursors.length) await load();
+      // From when they are shown, however long that took.
+      setTimeout(() => (fresh = new Set([...fresh].filter((id) => !ids.includes(id)))), CHANGED_MS);
     },
   });
 

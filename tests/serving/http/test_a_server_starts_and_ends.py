@@ -168,7 +168,7 @@ def test_a_refused_start_is_one_sentence(world: World, tls: Tls, capsys: pytest.
     ("module", "heavy"),
     [
         ("serving", ("fastapi", "uvicorn", "httpx", "joserfc", "pandas", "polars")),
-        ("tandem.serving.client", ("fastapi", "uvicorn", "joserfc", "pandas", "polars")),
+        ("tandem.serving.client.server_client", ("fastapi", "uvicorn", "joserfc", "pandas", "polars")),
     ],
 )
 def test_a_reader_imports_no_server(module: str, heavy: tuple[str, ...]) -> None:

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from tandem.ledger.log.positions import LOG_START
-from tandem.serving import client as clients
 from tandem.serving.access import tokens
+from tandem.serving.client import server_client as clients
 from tandem.serving.http.protocol.media_types import MEDIA
 from tests.serving import oracle
 from tests.serving.http.served import Asker, Served, serving

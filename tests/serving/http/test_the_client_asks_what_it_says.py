@@ -7,8 +7,8 @@ from datetime import timedelta, timezone
 import httpx
 import pytest
 
-from tandem.serving import client as clients
-from tandem.serving.client import Client, Refused
+from tandem.serving.client import server_client as clients
+from tandem.serving.client.server_client import Client, Refused
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Value
 from tests.serving.http.served import Served, serving

@@ -17,7 +17,7 @@ from tandem.cli.__main__ import main
 from tandem.infra import kafka, settings
 from tandem.infra.folders import ROOT
 from tandem.serving.access.oidc import provider
-from tandem.serving.client import Refused, client
+from tandem.serving.client.server_client import Refused, client
 from tandem.serving.http.requests.gate import gated
 from tests.documented import DOCS, Command, steps
 from tests.serving.http.served import Served, serving

@@ -17,7 +17,8 @@ from tandem.ledger.log.positions import LOG_START, Position, upper
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.realtime.commits import Commit
-from tandem.serving.changes import ChangesToken, watch
+from tandem.serving.changes import watch
+from tandem.serving.changes_token import ChangesToken
 from tandem.serving.connection import Connection
 from tandem.serving.memory.cached_view import CachedView
 from tandem.serving.memory.store import USED_S, Store

@@ -204,6 +204,24 @@ def test_a_commit_is_shown_at_once(open_page: Open, served: Served, record_prope
     expect(page.get_by_role("status").filter(has_text="changed")).to_contain_text("1 row changed.")
 
 
+def test_a_changed_row_is_marked_however_slow_its_answer_is(open_page: Open, served: Served) -> None:
+    page = settled(open_page("#/views/site"))
+    expect(page.locator(".heading .badge")).to_have_text("live")
+    page.clock.install()
+    slow: list[Route] = []
+    page.route("**/status", lambda route: route.abort())  # so only the stream reports the change
+    page.route("**/views/site/rows?*", lambda route: slow.append(route))  # noqa: PLW0108  Playwright sets an attribute of it
+    with page.expect_request("**/views/site/rows?*"):
+        served.world.append(0, hit("/", -1))
+        served.world.trigger()
+    expect(page.get_by_role("status").filter(has_text="changed")).to_contain_text("1 row changed.")
+    page.clock.fast_forward(10_000)
+    for route in slow:
+        route.continue_()
+    page.unroute("**/views/site/rows?*")
+    expect(page.locator(".rows tbody tr.changed")).to_have_count(1)
+
+
 @pytest.mark.parametrize("view", ["page_traffic", *(pytest.param(each, marks=pytest.mark.slow) for each in ("totals", "odd"))])
 def test_hostile_keys_stay_text(open_page: Open, hostile_address: tuple[str, str], view: str) -> None:
     at, shown = hostile_address

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem.ledger.hash_slots import SLOTS, slots_of
-from tandem.serving.changes import ChangesToken, ViewFollower, token_of, watch
+from tandem.serving.changes import ViewFollower, watch
+from tandem.serving.changes_token import ChangesToken, token_of
 from tandem.serving.connection import Connection
 from tandem.serving.memory.store import InMemory, Pinned, Store
 from tandem.serving.read.merged_layers import Reader, has_own_states

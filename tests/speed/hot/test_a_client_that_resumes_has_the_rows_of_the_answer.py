@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tandem.serving.changes import ChangesToken, TokenGone, watch
+from tandem.serving.changes import watch
+from tandem.serving.changes_token import ChangesToken, TokenGone
 from tandem.serving.connection import Connection
 from tandem.serving.memory.cached_view import SECONDS
 from tandem.serving.memory.store import Store

@@ -12,7 +12,7 @@ import pytest
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.log.gaps import Gaps
 from tandem.serving.access.sealed_text import KEY
-from tandem.serving.changes import ChangesToken
+from tandem.serving.changes_token import ChangesToken
 from tandem.serving.http.protocol.media_types import ARROW, CSV, JSON, NDJSON
 from tandem.serving.http.requests.gate import gated
 from tandem.views import exactness

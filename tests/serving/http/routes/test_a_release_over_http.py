@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish import promotion
 from tandem.ledger.publish.standing import StandingReleases
-from tandem.serving import client as clients
 from tandem.serving.access.rights import VERBS
-from tandem.serving.client import Refused
+from tandem.serving.client import server_client as clients
+from tandem.serving.client.server_client import Refused
 from tandem.serving.http.answer_cache.release_lanes import IDLE_S, MOST
 from tests.serving.http.served import Asker, Served, serving
 from tests.serving.read.test_a_release_before_it_is_live import Side, steps, values

@@ -11,8 +11,8 @@ import pytest
 from examples.truth import murmur2
 from tandem.infra import kafka
 from tandem.ledger.log.positions import Position
-from tandem.serving import client as clients
-from tandem.serving.client import Refused
+from tandem.serving.client import server_client as clients
+from tandem.serving.client.server_client import Refused
 from tests.serving.http.sending import Log, ndjson, served
 from tests.serving.http.served import Asker, Served, serving
 from tests.serving.world import NOON, hit

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tandem.serving.client import Client
+from tandem.serving.client.server_client import Client
 from tandem.serving.http.routes import why as route
 from tandem.serving.why.document import changes_to_json
 from tandem.serving.why.part_log import WorkBounds

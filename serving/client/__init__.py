@@ -1,0 +1,1 @@
+"""A program's client of a server over HTTP, without the parts that answer."""
