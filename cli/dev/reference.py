@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, get_args, get_origin, is_typeddict
 
 from tandem import serving
 from tandem.cli.command import exit_codes
@@ -86,6 +86,8 @@ def _signature(thing: Any) -> str:
     """Names and defaults only: docstrings explain the parameters, and annotations are in the code."""
     if inspect.isclass(thing) and issubclass(thing, Exception):
         return ""
+    if is_typeddict(thing):
+        return f"(*, {', '.join(thing.__annotations__)})"
     found = inspect.signature(thing)
     parameters = [
         parameter.replace(annotation=parameter.empty, default=_default(parameter.default))
