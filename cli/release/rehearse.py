@@ -165,7 +165,12 @@ def _headline(document: Mapping[str, Any]) -> str:
 
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     yield _headline(document)
+    before: Mapping[str, Any] = {}
     for each in document["checkpoints"]:
+        if not each["alerts"] and all(each[part] == before.get(part) for part in ("events", "views")):
+            yield f"{each['at']}: as before"
+            continue
+        before = each
         yield f"{each['at']}: {counted(each['events'].get('live', 0), 'event')}"
         for name, view in each["views"].items():
             yield f"  view {name}: {figures(view, document['release'])}"

@@ -87,6 +87,17 @@ def test_the_page_shows_what_a_rehearsal_prints(tmp_path: Path, monkeypatch: pyt
     assert "**page&#95;errors** at 2026-11-01T10:00:00Z" in text
 
 
+def test_checkpoints_without_news_take_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_shop = MemoryShop.of(tmp_path, monkeypatch)
+    change_definitions(memory_shop)
+    result = rehearsal_of(memory_shop, "tandem rehearse --since 1h --every 10m")
+    lines = [line for line in f"{result.shown}".splitlines() if line.startswith("2026-")]
+    shown = {line.split(": ")[0]: line.split(": ")[1] for line in lines}
+    assert list(shown.values()) == ["5 events", *["as before"] * 4, "6 events", "7 events"]
+    document: Any = result.document
+    assert list(shown) == [each["at"] for each in document["checkpoints"]]
+
+
 def test_an_alert_that_both_sides_raise_with_other_texts_is_of_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     memory_shop = MemoryShop.of(tmp_path, monkeypatch)
     command = change_definitions(memory_shop, (*REQUESTS[:5], ("09:50", "09:49", "/cart", 429), *REQUESTS[5:]))
