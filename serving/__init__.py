@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from tandem.serving.changes import Changes
-    from tandem.serving.changes_token import TokenGone
     from tandem.serving.connection import AtOneSnapshot, Connection, PublishedView, connect
+    from tandem.serving.memory.changes_token import TokenGone
     from tandem.serving.read.outcome import Absent, Failed, ReadFailed, Value
     from tandem.serving.view_at import ViewAt
 
@@ -21,7 +21,7 @@ _OFFERED: Final = {
     "Failed": "tandem.serving.read.outcome",
     "PublishedView": "tandem.serving.connection",
     "ReadFailed": "tandem.serving.read.outcome",
-    "TokenGone": "tandem.serving.changes_token",
+    "TokenGone": "tandem.serving.memory.changes_token",
     "Value": "tandem.serving.read.outcome",
     "ViewAt": "tandem.serving.view_at",
     "connect": "tandem.serving.connection",

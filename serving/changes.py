@@ -1,8 +1,8 @@
 """Changes of a view's rows from snapshot to snapshot.
 
-A reader continues from the token of its last changes (serving/changes_token.py). If the tables no longer have the view's answers
-there, because compaction merged commits across it or a publication is not retained, `TokenGone` is raised: nothing is skipped or
-repeated silently.
+A reader continues from the token of its last changes (serving/memory/changes_token.py). If the tables no longer have the view's
+answers there, because compaction merged commits across it or a publication is not retained, `TokenGone` is raised: nothing is
+skipped or repeated silently.
 """
 
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ from tandem.ledger.log.positions import distance, must_await
 from tandem.ledger.publish import publications
 from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.standing import StandingReleases
-from tandem.serving.changes_token import NO_WATERMARK, ChangesToken, TokenGone, token_of, watermark_number
 from tandem.serving.memory.answers import Answers
 from tandem.serving.memory.cached_view import SECONDS, CachedView, OutgrowsMemory, ViewOrigin, followed, without_hot, without_rows
+from tandem.serving.memory.changes_token import NO_WATERMARK, ChangesToken, TokenGone, token_of, watermark_number
 from tandem.serving.memory.filed_view import differences_of, refuse_whole
 from tandem.serving.memory.finals import finals
 from tandem.serving.memory.pace import Pace, parse_when

@@ -21,8 +21,8 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.delta.errors import Unreadable
 from tandem.ledger.publish.if_promoted import IfPromoted
 from tandem.serving.changes import Changes, changes
-from tandem.serving.changes_token import ChangesToken
 from tandem.serving.memory.answers import Row
+from tandem.serving.memory.changes_token import ChangesToken
 from tandem.serving.memory.store import Pinned, Store
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, Failed, Outcome, ReadFailed, Value

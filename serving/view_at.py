@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from tandem.serving.changes_token import token_of
 from tandem.serving.memory.answers import Key, Labelled, Row
+from tandem.serving.memory.changes_token import token_of
 from tandem.serving.memory.key_values import key_of, keys_of
 from tandem.serving.memory.store import InMemory
 from tandem.serving.read.outcome import Absent, Outcome, ReadFailed, Value, answered, given

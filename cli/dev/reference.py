@@ -38,7 +38,7 @@ def lines() -> Iterator[str]:
         yield from _section(title, [(f"tandem.{name}", offered[name]) for name in offered if kinds[name] == title])
     yield from _section("Unit tests of a project", [(f"tandem.testing.{thing.__name__}", thing) for thing in _OF_TESTS])
     yield from _section("Answers in a program", [(f"tandem.client.{name}", getattr(serving, name)) for name in serving.__all__])
-    yield from _section("Answers of a server", [(f"tandem.client.{thing.__name__}", thing) for thing in _OF_A_SERVER])
+    yield from _section("Answers of a server", [(f"tandem.client.{part.__name__}", part) for part in _OF_A_SERVER])
     yield from _section("In Spark", [(f"tandem.spark.{thing.__name__}", thing) for thing in _OF_SPARK])
     yield ""
     yield "## Commands"

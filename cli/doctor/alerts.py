@@ -9,7 +9,7 @@ from tandem.cli.run import part_processes
 from tandem.infra.process import background
 from tandem.ledger.log.positions import distance
 from tandem.ledger.publish.publications import Publications
-from tandem.serving.changes_token import ChangesToken
+from tandem.serving.memory.changes_token import ChangesToken
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.snapshot import Snapshot, has_view
 from tandem.serving.sinks.alerts.book import AlertDocument, load_document

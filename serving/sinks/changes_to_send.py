@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from tandem.ledger.delta.errors import Conflict
 from tandem.ledger.log.positions import Position, must_await
-from tandem.serving.changes_token import ChangesToken, TokenGone
 from tandem.serving.connection import PublishedView
+from tandem.serving.memory.changes_token import ChangesToken, TokenGone
 from tandem.serving.memory.differences import identity
 from tandem.serving.memory.store import Pinned
 from tandem.serving.read.outcome import ReadFailed

@@ -19,8 +19,8 @@ from tandem.infra.logs.telling import without
 from tandem.infra.settings import Settings, secrets
 from tandem.infra.supervision import restarts
 from tandem.ledger.delta.one_writer import write_locks
-from tandem.serving.changes_token import ChangesToken
 from tandem.serving.connection import Connection
+from tandem.serving.memory.changes_token import ChangesToken
 from tandem.serving.read.outcome import ReadFailed
 from tandem.serving.sinks.changes_to_send import SinkStep, follow
 from tandem.serving.sinks.definition import check_sink, follows_hot, rows_of, target_of

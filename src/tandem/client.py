@@ -4,12 +4,12 @@
 """
 
 from tandem.serving.changes import Changes
-from tandem.serving.changes_token import TokenGone
 from tandem.serving.client.answers import RowsPage, SentEvents, ServerAnswer
 from tandem.serving.client.event_stream import ServerChanges
 from tandem.serving.client.parameters import AnswerOptions
 from tandem.serving.client.server_client import Client, Refused, client
 from tandem.serving.connection import AtOneSnapshot, Connection, PublishedView, connect
+from tandem.serving.memory.changes_token import TokenGone
 from tandem.serving.read.outcome import Absent, Failed, ReadFailed, Value
 from tandem.serving.view_at import ViewAt
 

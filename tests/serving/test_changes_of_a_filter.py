@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tandem.serving.changes import Changes
-from tandem.serving.changes_token import TokenGone
 from tandem.serving.connection import Connection
+from tandem.serving.memory.changes_token import TokenGone
 from tandem.serving.memory.store import Store
 from tandem.serving.read.selection import BadSelection
 from tests.serving.memory.test_memory_equals_the_reader import MORE, Played, steps

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.serving.changes import Changes, watch
-from tandem.serving.changes_token import ChangesToken, TokenGone
 from tandem.serving.connection import Connection
+from tandem.serving.memory.changes_token import ChangesToken, TokenGone
 from tandem.serving.memory.differences import identity
 from tandem.serving.memory.layer import MemoryLayout
 from tandem.serving.memory.store import Store

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import distance
 from tandem.serving.changes import Changes, ViewFollower, watch
-from tandem.serving.changes_token import ChangesToken, token_of
 from tandem.serving.connection import Connection
 from tandem.serving.memory.cached_view import CachedView, Recent
+from tandem.serving.memory.changes_token import ChangesToken, token_of
 from tandem.serving.memory.pace import LONGEST_S, When, parse_when
 from tandem.serving.memory.store import Store
 from tandem.serving.read.row_filter import RowsWanted

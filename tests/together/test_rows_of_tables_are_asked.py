@@ -20,8 +20,8 @@ from tandem.ledger.hot.messages import HotStatus, message_of
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.realtime.commits import Commit
 from tandem.serving.changes import watch
-from tandem.serving.changes_token import ChangesToken
 from tandem.serving.connection import Connection
+from tandem.serving.memory.changes_token import ChangesToken
 from tandem.serving.memory.store import MEMORY, Store
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Outcome

@@ -15,8 +15,8 @@ from tandem.ledger.hot.chain import HotChange
 from tandem.ledger.hot.feed import HotFeed
 from tandem.ledger.hot.messages import HotStatus, message_of
 from tandem.serving.changes import watch
-from tandem.serving.changes_token import ChangesToken, TokenGone
 from tandem.serving.connection import Connection
+from tandem.serving.memory.changes_token import ChangesToken, TokenGone
 from tandem.serving.memory.store import Store
 from tests.samples import LONGER
 from tests.together.test_sources_in_all_ways import key_of, model_rows, play, some_events, texts, without_label

@@ -19,9 +19,9 @@ from tandem.ledger.log.positions import lower, upper
 from tandem.ledger.publish.publications import Publications
 from tandem.ledger.publish.releases import Releases
 from tandem.serving.changes import watch
-from tandem.serving.changes_token import ChangesToken
 from tandem.serving.connection import Connection
 from tandem.serving.http.protocol.formats import provenance
+from tandem.serving.memory.changes_token import ChangesToken
 from tandem.serving.memory.store import Store
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import given

@@ -18,7 +18,7 @@ from tandem.cli.demo.checks.answers import SHOWN, DemoCheck, Row
 from tandem.cli.demo.checks.stored_rows import Condition
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.positions import Position
-from tandem.serving.changes_token import ChangesToken
+from tandem.serving.memory.changes_token import ChangesToken
 from tandem.serving.sinks.alerts.book import RECENT, Book
 from tandem.views.alert import Alert
 from tandem.views.view import bind

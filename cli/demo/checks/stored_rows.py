@@ -22,7 +22,7 @@ from tandem.cli.demo.checks.answers import Row
 from tandem.infra.kafka import Address, broker
 from tandem.infra.settings import Settings
 from tandem.ledger.log.positions import Position
-from tandem.serving.changes_token import ChangesToken
+from tandem.serving.memory.changes_token import ChangesToken
 from tandem.serving.sinks.definition import sinks_of
 from tandem.serving.sinks.delta import METADATA
 from tandem.views.errors import TandemError

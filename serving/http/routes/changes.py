@@ -12,7 +12,6 @@ from fastapi.responses import StreamingResponse
 
 from tandem.serving.access.rights import Principal
 from tandem.serving.changes import HEARTBEAT_S, Changes, ViewFollower, reaching, watch
-from tandem.serving.changes_token import ChangesToken, TokenGone
 from tandem.serving.http.answer_cache.cache import AnswerCache
 from tandem.serving.http.answer_cache.release_lanes import AnyLane
 from tandem.serving.http.models.openapi import problems
@@ -39,6 +38,7 @@ from tandem.serving.http.requests import audit_log
 from tandem.serving.http.requests.audit_log import Inquiry
 from tandem.serving.http.requests.gate import Gated
 from tandem.serving.http.requests.server import LARGE, Server, held_by, lane_of, principal_of, server_of
+from tandem.serving.memory.changes_token import ChangesToken, TokenGone
 from tandem.serving.memory.store import Pinned, Store
 from tandem.serving.read.outcome import Absent, Value
 from tandem.serving.read.outputs import envelopes

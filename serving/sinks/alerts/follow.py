@@ -8,8 +8,8 @@ from typing import Final
 
 from tandem.ledger.united_positions import unite
 from tandem.serving.changes import HEARTBEAT_S, Changes, ViewFollower, watch
-from tandem.serving.changes_token import ChangesToken, TokenGone
 from tandem.serving.connection import AtOneSnapshot
+from tandem.serving.memory.changes_token import ChangesToken, TokenGone
 from tandem.serving.memory.store import Pinned, Store
 from tandem.serving.read.provenance import Provenance
 from tandem.serving.sinks.alerts.book import AlertDocument, Book

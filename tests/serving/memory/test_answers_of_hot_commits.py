@@ -18,9 +18,9 @@ from tandem.ledger.publish.batch_parts import BatchView
 from tandem.ledger.publish.publications import Publication
 from tandem.ledger.realtime.commits import Commit
 from tandem.serving.changes import watch
-from tandem.serving.changes_token import ChangesToken
 from tandem.serving.connection import Connection
 from tandem.serving.memory.cached_view import CachedView
+from tandem.serving.memory.changes_token import ChangesToken
 from tandem.serving.memory.store import USED_S, Store
 from tandem.serving.read.outcome import Absent, Value
 from tandem.serving.read.realtime_tail import RealtimeTail

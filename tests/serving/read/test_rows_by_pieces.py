@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tandem.ledger.hash_slots import SLOTS, slots_of
 from tandem.serving.changes import ViewFollower, watch
-from tandem.serving.changes_token import ChangesToken, token_of
 from tandem.serving.connection import Connection
+from tandem.serving.memory.changes_token import ChangesToken, token_of
 from tandem.serving.memory.store import InMemory, Pinned, Store
 from tandem.serving.read.merged_layers import Reader, has_own_states
 from tandem.serving.read.outcome import Absent, ReadFailed, Value

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from tandem.ledger.hot.feed import HotFeed
 from tandem.ledger.log.positions import LOG_START, Position, must_await
-from tandem.serving.changes_token import ChangesToken
 from tandem.serving.connection import Connection
+from tandem.serving.memory.changes_token import ChangesToken
 from tandem.serving.memory.differences import identity
 from tandem.serving.memory.layer import MemoryLayout
 from tandem.serving.memory.store import Store

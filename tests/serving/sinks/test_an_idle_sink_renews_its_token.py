@@ -8,7 +8,7 @@ import pytest
 from tandem.infra import kafka
 from tandem.infra.settings import Settings
 from tandem.serving.changes import RENEW_S, changes, watch
-from tandem.serving.changes_token import ChangesToken
+from tandem.serving.memory.changes_token import ChangesToken
 from tandem.serving.memory.store import Store
 from tandem.serving.read.outputs import OUTPUTS
 from tandem.serving.read.row_filter import RowsWanted

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from tandem.serving.changes import watch
-from tandem.serving.changes_token import ChangesToken, TokenGone
 from tandem.serving.connection import Connection
 from tandem.serving.memory.cached_view import SECONDS
+from tandem.serving.memory.changes_token import ChangesToken, TokenGone
 from tandem.serving.memory.store import Store
 from tandem.speed.hot.follow import HotTailEnded
 from tests.serving.test_changes_are_neither_lost_nor_repeated import Known, known, taken_in

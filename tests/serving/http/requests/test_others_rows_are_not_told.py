@@ -12,9 +12,9 @@ import pytest
 from tandem.ledger.delta import delta_tables
 from tandem.ledger.log.gaps import Gaps
 from tandem.serving.access.sealed_text import KEY
-from tandem.serving.changes_token import ChangesToken
 from tandem.serving.http.protocol.media_types import ARROW, CSV, JSON, NDJSON
 from tandem.serving.http.requests.gate import gated
+from tandem.serving.memory.changes_token import ChangesToken
 from tandem.views import exactness
 from tandem.views.errors import TandemError
 from tandem.views.source.offset_ranges import Ranges

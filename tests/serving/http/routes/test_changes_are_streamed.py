@@ -16,10 +16,10 @@ import pytest
 from tandem.serving import connect
 from tandem.serving.access import tokens
 from tandem.serving.changes import HEARTBEAT_S, Changes, ViewFollower
-from tandem.serving.changes_token import ChangesToken
 from tandem.serving.client import server_client as clients
 from tandem.serving.client.event_stream import ServerChanges
 from tandem.serving.memory.cached_view import SECONDS
+from tandem.serving.memory.changes_token import ChangesToken
 from tests.serving.http.served import Served, serving
 from tests.serving.world import DEFINITIONS, NOON, World, forty_hits, hit
 
