@@ -70,7 +70,8 @@ def test_an_unclean_election_is_reported_and_the_fix_counts_each_record_once(tmp
 
         # The fix of docs/recover.md: the topic is created again, and its later records are sent again.
         cluster.run("down")
-        delete_topic(cluster.operator, project.SOURCE)
+        # kafka-python 3.0.12 keeps the controller's number, also while its metadata lack that broker, and then raises.
+        delete_topic(kafka.connect(cluster.operator.address), project.SOURCE)
         cluster.tandem.run("up")
         cluster.run("archive", "--new-topic")
         send(cluster, DRAWN[LATER])
