@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -66,6 +67,25 @@ def interruptible() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def usual_priority() -> Iterator[None]:
+    """A command that lowers its own priority lowers that of a worker which calls it, for all tests that follow."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "nice", lambda _: 0)
+        yield
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    marker = item.get_closest_marker("each_run")
+    if marker is not None and not any(fnmatchcase(_case(item), pattern) for pattern in marker.args):
+        item.add_marker(pytest.mark.slow)
+
+
+def _case(item: pytest.Item) -> str:
+    """The part of a test's name that tells its case from the others."""
+    return item.name.partition("[")[2].removesuffix("]")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

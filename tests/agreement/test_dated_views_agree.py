@@ -63,7 +63,7 @@ def _logs(draw: st.DrawFn) -> Log:
     return {partition: placed(draw(copies), partition=partition) for partition in PARTITIONS[:2]}
 
 
-@just(850, quick=20)
+@just(850, quick=8)
 @given(chains(), _logs(), st.data())
 def test_windows_keep_the_definition_of_their_start_at_every_cut(view: View, log: Log, data: st.DataObject) -> None:
     """Each example has 12 or 13 cuts: 20 of them are 250 cases, 850 more than 10 000."""

@@ -135,7 +135,7 @@ def place(number: int, event: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seam", SEAMS)
-@just(1_000, quick=cases(25, bug=67, longer=67))
+@just(1_000, quick=cases(12, bug=67, longer=67))
 @given(data=st.data())
 def test_an_event_of_table_and_topic_counts_once_at_every_cut(seam: str, data: st.DataObject) -> None:
     """Each example has two to eight cuts: 67 of them for each of three seams are about 1 000 cases, 1 000 more than 10 000."""

@@ -22,14 +22,14 @@ from tests.samples import COPIED, GENERATIONS, RETRIED, SAMPLES, just, table
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@just(1000, quick=4)
+@just(1000, quick=3)
 @given(st.data())
 def test_any_cut_and_micro_batches_count_the_whole_log_without_duplicates(kind: str, data: st.DataObject) -> None:
     agree(kind, COPIED, EVERY, data)
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
-@just(100, quick=3)
+@just(100, quick=2)
 @given(st.data())
 def test_copies_with_times_of_their_own_count_once_in_the_window_of_the_first(kind: str, data: st.DataObject) -> None:
     agree(kind, RETRIED, EVERY, data)

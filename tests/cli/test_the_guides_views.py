@@ -120,6 +120,7 @@ def test_the_page_on_compacted_topics_defines_a_project(folder: Path, capsys: py
     assert main(["check", "--project", str(folder), "--json"]) == 0, capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_measure_of_a_page_keeps_the_laws(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     define(folder, "how-to.md")
     assert main(["check", "--laws", "--project", str(folder), "--json"]) == 0

@@ -98,6 +98,7 @@ def test_a_crash_is_reported_a_second_demo_is_refused_and_nothing_is_left(tmp_pa
     assert_nothing_is_left(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_stop_stops_everything_that_was_started(tmp_path: Path) -> None:
     with demo(tmp_path, "--once", "--events=5000") as child:
         wait_until_said(tmp_path, "starting broker", child)

@@ -52,6 +52,7 @@ def counted(samples: int) -> dict[str, list[dict[str, Any]]]:
     return truth.manifest()
 
 
+@pytest.mark.slow
 def test_all_events_are_acknowledged_and_a_later_run_continues(broker: kafka.BrokerConnection, project: Path) -> None:
     before = datetime.now(UTC) - timedelta(seconds=1)
     for options in (["--events=3000"], ["--events=4000", "--skip=3000", f"--truth={project / 'truth.json'}"]):
@@ -68,6 +69,7 @@ def test_all_events_are_acknowledged_and_a_later_run_continues(broker: kafka.Bro
     assert before < min(times) <= max(times) < datetime.now(UTC) + timedelta(seconds=1), "timestamps are those of sending"
 
 
+@pytest.mark.slow
 def test_generate_waits_no_longer_than_within(broker: kafka.BrokerConnection, project: Path) -> None:
     options = ["--events=7", "--wait", "--within=0.3"]
     run = subprocess.run(

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 TESTED = sorted(test.parent for test in (ROOT / "examples").glob("*/test_*.py"))
 
 
+@pytest.mark.each_run("clicks", "demo", "orders")
 @pytest.mark.parametrize("project", TESTED, ids=lambda project: project.name)
 def test_its_own_tests_pass(project: Path) -> None:
     """In a process of their own, as a user runs them: `definitions` is then this project's and no other's."""

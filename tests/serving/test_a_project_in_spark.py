@@ -116,6 +116,7 @@ def test_a_past_publication_has_the_events_below_its_cut(spark: SparkSession, tm
         snapshot(world.folder, session=spark, publication=9)
 
 
+@pytest.mark.slow
 def test_a_release_before_it_is_live_is_what_a_reader_of_it_answers(spark: SparkSession, tmp_path: Path) -> None:
     world = fed(tmp_path)
     ready = applied(world, edited("another filter"))

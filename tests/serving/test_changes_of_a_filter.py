@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.serving.changes import Changes
@@ -14,6 +14,7 @@ from tandem.serving.connection import Connection
 from tandem.serving.memory.changes_token import TokenGone
 from tandem.serving.memory.store import Store
 from tandem.serving.read.selection import BadSelection
+from tests.samples import just
 from tests.serving.memory.test_memory_equals_the_reader import MORE, Played, steps
 from tests.serving.test_changes_are_neither_lost_nor_repeated import Known, known, taken_in
 from tests.serving.world import World, hit
@@ -36,7 +37,7 @@ def changes_of(connection: Connection, name: str, token: str) -> list[Changes]:
     return list(connection.view(name).changes(token, keys=keys, where=where))
 
 
-@settings(max_examples=3)
+@just(3, quick=2)
 @given(steps, st.integers(0, 2**64 - 1))
 def test_rows_that_matched_plus_changes_equal_the_rows_that_match(steps: list[tuple[Any, ...]], seed: int) -> None:
     with TemporaryDirectory() as folder:

@@ -79,6 +79,7 @@ OUTPUTS: dict[str, tuple[tuple[str, ...], Callable[..., Rows], Callable[..., Row
 }
 
 
+@pytest.mark.each_run("append")
 @pytest.mark.parametrize("output", OUTPUTS)
 @just(16, quick=2)
 @given(steps, st.integers(0, 2**64 - 1))
@@ -202,6 +203,7 @@ def test_an_update_of_final_rows_has_no_envelopes(tmp_path: Path) -> None:
         update.envelopes()
 
 
+@pytest.mark.slow
 def test_final_rows_end_when_their_view_outgrows_memory(tmp_path: Path) -> None:
     """Only what is above the cut is in memory then: rows that are not there have not left the view."""
     world = World(tmp_path, definitions=MORE)

@@ -70,6 +70,7 @@ class Model:
         return self.seen[self.at][2]
 
 
+@pytest.mark.each_run("count:3")
 @pytest.mark.parametrize("when", ["every:10s", "delay:10s", "count:3"])
 @just(12, quick=2)
 @given(

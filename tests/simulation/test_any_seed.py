@@ -78,6 +78,7 @@ with surroundings():
 """
 
 
+@pytest.mark.slow
 def test_a_seed_always_gives_the_same_schedule() -> None:
     """In another process, and whatever order Python gives to sets: so `--seed` shows what went wrong."""
     shown = {

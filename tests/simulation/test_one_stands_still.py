@@ -43,6 +43,7 @@ def test_a_cut_stays_a_boundary_while_a_batch_folds_below() -> None:
     assert one_in > 1 or any("commit to" in call and "realtime" in call for call in asked), "a cut is reserved"
 
 
+@pytest.mark.each_run("speed")
 @pytest.mark.parametrize("name", ["speed", pytest.param("archive", marks=pytest.mark.slow), "archive new"])
 def test_no_record_counts_for_an_earlier_topic_of_the_same_name(name: str) -> None:
     """Records are fetched by a topic's name, and positions speak of its id."""

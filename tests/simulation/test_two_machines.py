@@ -69,6 +69,7 @@ def test_no_commit_names_a_file_that_maintain_deletes() -> None:
     assert one_in > 2 or any(call.startswith("vacuum") for call in asked)
 
 
+@pytest.mark.slow
 def test_files_that_maintain_has_listed_are_never_committed() -> None:
     """Maintain pauses between its list of a paused run's files and their deletion, and the run goes on meanwhile."""
     one_in = cases(3, bug=1, longer=1)

@@ -118,6 +118,7 @@ def _rests(at: int, published: tuple[int, ...]) -> bool:
     return rested
 
 
+@pytest.mark.each_run("published0", "published2")
 @pytest.mark.parametrize("published", [(3,), (3, 6), (2, 3, 5), (3, 5, 9)])
 def test_a_publication_between_two_reads_of_maintenance_is_readable(published: tuple[int, ...]) -> None:
     with surroundings():

@@ -100,7 +100,7 @@ def beside_identities(state: FollowerState) -> dict[str, Any]:
     return {name: value for name, value in vars(state).items() if name not in ("epoch", "by", "dedup_window")}
 
 
-@share(40, quick=10)
+@share(40, quick=5)
 @given(numbers, parts, parts, st.booleans())
 def test_any_split_into_micro_batches_and_any_split_into_hot_folds_count_alike(
     sold: list[tuple[int, int]],

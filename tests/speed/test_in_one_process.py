@@ -135,6 +135,7 @@ def layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Layer:
     return Layer(broker, broker.new_topic(partitions=3), settings)
 
 
+@pytest.mark.each_run("1-40")
 @pytest.mark.parametrize(("seed", "at_once"), [(0, 7), (1, 40), (2, 1_000_000)])
 def test_each_event_counts_once_whatever_happens_in_between(
     layer: Layer, seed: int, at_once: int, monkeypatch: pytest.MonkeyPatch

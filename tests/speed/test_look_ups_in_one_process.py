@@ -231,6 +231,7 @@ def files_of_tables(shop: Shop) -> set[Path]:
     return {*shop.settings.folder.glob("checkpoints/*/tables/*.arrow")}
 
 
+@pytest.mark.each_run("1-0")
 @pytest.mark.parametrize(("seed", "table_mb"), [(0, 64), (1, 0), (2, 0), (3, 64)])
 def test_a_row_without_a_label_is_the_oracles_whatever_happens_in_between(shop: Shop, seed: int, table_mb: int) -> None:
     dice, now, late = random.Random(seed), 0, 0
@@ -268,6 +269,7 @@ def test_a_row_without_a_label_is_the_oracles_whatever_happens_in_between(shop: 
     assert none.corrections == 0
 
 
+@pytest.mark.each_run("the layer's file-0")
 @pytest.mark.parametrize("table_mb", [0])
 @pytest.mark.parametrize("what", ["the layer's file", "the batch file"])
 def test_a_table_whose_file_is_gone_ends_the_layer_and_the_next_one_looks_up_all_of_it(
@@ -314,6 +316,7 @@ def test_a_table_whose_file_is_gone_ends_the_layer_and_the_next_one_looks_up_all
     assert asked(shop) == 0
 
 
+@pytest.mark.each_run("0-64")
 @pytest.mark.parametrize(("seed", "table_mb"), [(0, 64), (1, 0)])
 def test_after_a_rollback_a_row_without_a_label_is_the_oracles(shop: Shop, seed: int, table_mb: int) -> None:
     """An earlier publication answers by its versions and those of the commits from its cut on, and so does what follows it."""

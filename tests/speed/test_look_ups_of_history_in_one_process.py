@@ -41,6 +41,7 @@ def step(shop: Shop, dice: random.Random, now: int) -> None:
     shop.orders.topic.append([order(dice, now) for _ in range(6)], partition=dice.randrange(2))
 
 
+@pytest.mark.each_run("0")
 @pytest.mark.parametrize("table_mb", [64, 0])
 def test_look_ups_find_the_versions_of_an_imported_table(table_mb: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Retention has deleted the records that were exported, so the topics begin after them."""
@@ -83,6 +84,7 @@ IDENTITY = b'event_time="since")', b'event_time="since", identity=("sku", "since
 """An identity, by which a price at the seam of history and topic counts once."""
 
 
+@pytest.mark.each_run("64")
 @pytest.mark.parametrize("table_mb", [64, 0])
 def test_look_ups_find_the_versions_of_an_adopted_history(table_mb: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rows come before the topic in the order of the log, so of equal times the topic's version is the later one."""

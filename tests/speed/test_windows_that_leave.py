@@ -89,6 +89,7 @@ def held(connection: Connection) -> dict[tuple[str, str], tuple[int, int]]:
     return rows_by_minute(connection.view("per_minute").scan().rows())
 
 
+@pytest.mark.slow
 def test_recomputes_free_what_left_and_a_rebuild_of_it_is_refused(keeping: Layer) -> None:
     keeping.start()
     for step in range(12):

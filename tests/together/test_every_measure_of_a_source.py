@@ -26,7 +26,7 @@ BOTH = View(
 )
 
 
-@share(8, quick=10)
+@share(8, quick=5)
 @given(events)
 def test_states_of_another_source_change_nothing(batch: list[dict[str, Any]]) -> None:
     """Every measure of a row answers as without the other source's events there, which are in the same keys and windows."""

@@ -272,6 +272,7 @@ def windows_of_changes(
     return starts
 
 
+@pytest.mark.each_run("parents", "by log")
 @pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in EVERY_TIME else pytest.mark.slow) for name in VIEWS])
 def test_chains_of_look_ups_at_any_cuts_are_nested_loops(name: str) -> None:
     seed = 7 if settings().derandomize else Random().getrandbits(32)

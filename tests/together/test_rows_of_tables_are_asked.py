@@ -255,6 +255,7 @@ def test_hot_commits_are_counted_until_a_commit_takes_their_place(story: Story) 
     assert connection.view("sizes").scan().provenance.hot is None
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_data_frame_has_the_rows(spark: SparkSession, story: Story) -> None:
     at = Connection(Store(story.world.tables, 7)).snapshot()

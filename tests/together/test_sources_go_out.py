@@ -49,6 +49,7 @@ def hand_over(world: TwoSources, feed: HotFeed, source: str) -> None:
     feed.apply(message_of(1, source, HotStatus(), HotChange(world.sides[source].writer.end)))
 
 
+@pytest.mark.each_run("two topics")
 @pytest.mark.parametrize("definitions", [TWO_TOPICS, ONE_TOPIC], ids=["two topics", "one topic"])
 def test_hot_commits_of_each_source_are_counted(definitions: str) -> None:
     seed = 3 if settings().derandomize else Random().getrandbits(32)

@@ -123,6 +123,7 @@ def check(world: TwoSources, connection: Connection, reader: Reader) -> None:
     assert snapshot
 
 
+@pytest.mark.each_run("two topics")
 @pytest.mark.parametrize("definitions", [TWO_TOPICS, ONE_TOPIC], ids=["two topics", "one topic"])
 def test_after_every_step_all_answers_are_the_models(definitions: str) -> None:
     seed = 5 if settings().derandomize else Random().getrandbits(32)
@@ -271,6 +272,7 @@ def test_what_several_sources_derive_is_of_one_definition_too(both: TwoSources, 
     assert starting(releases, live, wanted, None).files == wanted.files
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_data_frame_of_several_sources_has_the_models_rows(spark: SparkSession, both: TwoSources) -> None:
     at = Connection(Store(both.tables, 7)).snapshot()

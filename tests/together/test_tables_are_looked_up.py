@@ -227,6 +227,7 @@ def inside(times: pa.ChunkedArray, starts: set[int]) -> pa.ChunkedArray:
     return pc.is_in(windows, value_set=pa.array(sorted(starts), pa.int64()))
 
 
+@pytest.mark.each_run("by time", "now by log")
 @pytest.mark.parametrize("name", VIEWS)
 def test_look_ups_in_tables_at_any_cuts_are_nested_loops(name: str) -> None:
     seed = 7 if settings().derandomize else Random().getrandbits(32)

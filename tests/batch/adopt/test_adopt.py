@@ -210,6 +210,7 @@ def test_an_adoption_whose_files_were_deleted_writes_them_again(
     assert (sum(row["n"] for row in rows), sum(row["cents"] for row in rows)) == (35, expected(range(35)))
 
 
+@pytest.mark.each_run("*before-record", "*after-intend", "*after-add_files")
 @pytest.mark.parametrize("step", ["record", "intend", "add_files"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_killed_adoption_is_finished_by_the_next(

@@ -144,6 +144,7 @@ def test_records_that_the_log_deletes_before_they_are_read_are_a_gap(shop: Shop,
     assert len(found["events"]) + len(found["quarantine"]) == len(found["archive"])
 
 
+@pytest.mark.slow
 def test_another_topic_of_the_same_name_is_refused(shop: Shop) -> None:
     shop.sell(records(8, 20))
     write_archive.run(shop.run("archive"), shop.project)

@@ -60,6 +60,7 @@ def without(log: Log, gone: Callable[[Mapping[str, Any]], bool]) -> Log:
     }
 
 
+@pytest.mark.each_run("*-0")
 @pytest.mark.parametrize("seed", range(cases(2, bug=4, longer=4)))
 def test_answers_are_those_of_the_log_without_the_records(shop: Shop, seed: int) -> None:
     """Also of a second erasure, of a later incremental recompute, and of a recompute that decodes the archive again."""
@@ -137,6 +138,7 @@ def test_a_quarantine_row_is_found(shop: Shop) -> None:
     assert not found.whole
 
 
+@pytest.mark.slow
 def test_a_proof_reads_records_that_only_begin_like_an_arrow_stream(shop: Shop) -> None:
     """A producer can write any bytes, and a condition may name the empty text, which every file has."""
     filled(shop, 800, 30)

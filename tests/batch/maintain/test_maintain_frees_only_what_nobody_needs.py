@@ -328,6 +328,7 @@ def test_tables_of_a_release_that_was_never_published_are_dropped(world: World) 
     assert_whole(world, done.retained, log)
 
 
+@pytest.mark.slow
 def test_tables_of_a_young_release_stay(world: World) -> None:
     views = {"per_page": "feed"}
     Releases(world.tables).store({"a.py": b""}, sources={SOURCE: "beef"}, views=views, by="test", at=world.clock)
@@ -355,6 +356,7 @@ def test_without_publications_nothing_is_done(tmp_path: Path) -> None:
     assert (done.retained, done.freed.files) == ((), 0)
 
 
+@pytest.mark.slow
 def test_realtime_tables_of_a_retired_release_are_dropped(world: World) -> None:
     """A release stands until it is retired, and its tables an hour longer, for those who read them."""
     more(world, 4, 4)

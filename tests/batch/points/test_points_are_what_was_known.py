@@ -158,6 +158,7 @@ def memory_shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryShop:
     return MemoryShop.of(tmp_path, monkeypatch)
 
 
+@pytest.mark.each_run("append")
 @pytest.mark.parametrize("knowledge", ["append", "event"])
 def test_each_feature_is_what_nested_loops_give(memory_shop: MemoryShop, knowledge: Known) -> None:
     times = cases(50, bug=120, longer=120)

@@ -147,6 +147,7 @@ def test_a_spine_without_rows_has_features_without_values(sold: MemoryShop) -> N
     assert (computed.num_rows, computed.column_names) == (0, ["city", "sales__orders", "sales__revenue"])
 
 
+@pytest.mark.each_run("0150", "NA")
 @pytest.mark.parametrize("city", ["0150", "+47", "TRUE", "1.50", "NA", "2026-11-01"])
 def test_a_text_of_a_csv_file_stays_as_it_is_written(sold: MemoryShop, city: str) -> None:
     at = datetime(2026, 11, 1, 8, 20, tzinfo=UTC)

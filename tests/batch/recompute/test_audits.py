@@ -140,6 +140,7 @@ def test_served_answers_are_compared_with_the_batch_results(shop: Shop) -> None:
     assert {one.start for one in again.audits} == {LOG_START}
 
 
+@pytest.mark.slow
 def test_an_unexplained_difference_is_not_published(shop: Shop) -> None:
     speed = Speed(shop)
     sell(shop, sales(0, 10))

@@ -122,6 +122,7 @@ def work(run: recompute.RecomputeResult) -> list[tuple[str, tuple[str, ...], int
     return [(done.kind, tuple(sorted(done.views)), done.events) for done in run.done]
 
 
+@pytest.mark.slow
 def test_an_earlier_duplicate_with_other_content_makes_the_run_full(shop: Shop) -> None:
     """In partition 0 the log has it before the one in partition 1 that is counted already."""
     shop.define(VIEWS)

@@ -79,6 +79,7 @@ def truth(log: Mapping[int, list[Record]], view: str, time: int, lost: int) -> d
 VIEWS = ("hours", "ever", "all_shops", "gaps", "days")
 
 
+@pytest.mark.each_run("another filter")
 @pytest.mark.parametrize(
     ("edit", "lost"),
     [

@@ -198,6 +198,7 @@ def test_a_release_is_promoted_rolled_back_resumed_and_retired(shop: Shop) -> No
     assert counted(shop) == refunds(every, -10)
 
 
+@pytest.mark.each_run("*larger*")
 @pytest.mark.parametrize("again", ["", "larger refunds alone"])
 def test_history_has_the_reason_of_an_apply_that_is_promoted_later(shop: Shop, again: str) -> None:
     """A recompute in between moves the release's cut, and an apply of what is ready may give another reason."""
@@ -308,6 +309,7 @@ def test_definitions_of_the_same_meaning_write_no_view_data(shop: Shop) -> None:
     assert table.is_dir()
 
 
+@pytest.mark.each_run("*mistyped")
 @pytest.mark.parametrize("mistyped", [False, True], ids=["unread", "mistyped"])
 def test_a_field_that_no_view_reads_writes_no_view_data_unless_it_rejects_records(shop: Shop, *, mistyped: bool) -> None:
     """Old records hold the field already, which was ignored: as one value of its type, or of another type."""

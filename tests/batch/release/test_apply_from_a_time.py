@@ -125,6 +125,7 @@ def test_windows_before_a_time_keep_their_states_and_late_events_their_definitio
     assert rows(shop, whole) == {key: {**row, "usual": pytest.approx(row["usual"])} for key, row in rows(shop, live).items()}
 
 
+@pytest.mark.slow
 def test_a_chain_of_three_releases_and_back(shop: Shop) -> None:
     log = records(73, 900)
     sold(shop, log)

@@ -34,6 +34,7 @@ OTHER = [
 ]
 
 
+@pytest.mark.each_run("1-*")
 @pytest.mark.parametrize("other", OTHER)
 @pytest.mark.parametrize("run", [0, 1, 2])
 def test_records_are_the_same_if_all_runs_below_the_cut_have_equal_counts(tables: Tables, other: Counts, run: int) -> None:

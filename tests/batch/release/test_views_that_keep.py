@@ -31,6 +31,7 @@ def kept(shop: Shop, rows: list[dict[str, object]], log: dict[int, list[bytes | 
     assert sum(int(str(row["n"])) for row in rows) == sum(expected[key][0] for key in staying)
 
 
+@pytest.mark.slow
 def test_windows_leave_at_apply_and_come_back_where_more_is_kept(shop: Shop) -> None:
     log = {number: list(values) for number, values in records(71, 200).items()}
     shop.sell(log)
@@ -57,6 +58,7 @@ def keeping(definitions: str, hours: int) -> str:
     )
 
 
+@pytest.mark.each_run("*-2")
 @pytest.mark.parametrize("hours", [3, 2, 30])
 def test_of_definitions_from_a_time_on_the_newest_says_how_long_windows_stay(shop: Shop, hours: int) -> None:
     """Also where it keeps more than the live one, whose earlier windows have left the tables."""

@@ -50,6 +50,7 @@ def test_a_command_of_another_machine_waits_for_the_holder_and_names_it(machines
         Tables.of(one).lease(tables.archive("sales"))
 
 
+@pytest.mark.slow
 def test_a_held_lease_is_renewed_by_a_thread_which_tells_of_a_loss(machines: tuple[Settings, Settings]) -> None:
     tables, told = Tables.of(machines[0]), threading.Event()
     with write_locks.own() as acquire:

@@ -115,6 +115,7 @@ def test_records_before_a_position_are_left_out(filed: Filed, broker: kafka.Brok
     assert main(["replay", SOURCE, "--to", to, "--project", str(tmp_path)]) == 1
 
 
+@pytest.mark.slow
 def test_a_replay_that_would_not_be_the_log_is_refused(filed: Filed, broker: kafka.BrokerConnection, tmp_path: Path) -> None:
     other, few, timed, beside = (new_topic(broker, partitions=n) for n in (3, 2, 3, 4))
     produce(broker, other, [b"something else"])

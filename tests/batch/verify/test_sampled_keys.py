@@ -287,6 +287,7 @@ def test_a_key_with_too_many_events_is_named(tmp_path: Path, monkeypatch: pytest
         assert (one.keys, one.windows, one.answers, one.differ) == (0, 0, 0, 0)
 
 
+@pytest.mark.slow
 def test_windows_stand_for_a_key_with_too_many_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each shop there are ten events and more; in hops each event is in four windows."""
     monkeypatch.setattr(oracle_sample, "MOST_EVENTS", 13)

@@ -179,6 +179,7 @@ def test_a_date_is_the_midnight_of_the_views_zone(asked: Callable[..., bytes], d
     assert b"times without a zone are in America/New_York" in asked("query", "days", "--from", "noon", code=1)
 
 
+@pytest.mark.slow
 def test_sql_has_the_same_formats(asked: Callable[..., bytes], tmp_path: Path) -> None:
     statement = "SELECT city, sum(sum) AS sum, sum(big) AS big FROM days GROUP BY city ORDER BY city"
     rows = json.loads(asked("sql", statement, "--json"))["rows"]

@@ -76,6 +76,7 @@ def test_tables_are_shown_and_described(world: World, sandbox: Sandbox, capsys: 
     assert "per_page,hits,page," in told(world, sandbox, capsys, "SHOW TABLES;")
 
 
+@pytest.mark.each_run("SELEC", "DROP*")
 @pytest.mark.parametrize("statement", ["FROM nowhere", "SELEC", "DROP TABLE ever", "SELECT 1; SELECT 2", ""])
 def test_a_refused_statement_is_one_sentence(world: World, capsys: pytest.CaptureFixture[str], statement: str) -> None:
     assert main(["sql", statement, "--project", str(world.folder)]) == 1

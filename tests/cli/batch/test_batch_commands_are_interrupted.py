@@ -67,6 +67,7 @@ def java(process: psutil.Process) -> bool:
     return any("java" in Path(words[0]).name for words in command_lines(process))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pause", [0.3, *(pytest.param(pause, marks=pytest.mark.slow) for pause in (0, 0.1, 1, 1.5, 2, 3, 4, 5))])
 @pytest.mark.parametrize(
     ("command", "target", "sentence"),

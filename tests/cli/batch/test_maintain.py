@@ -43,6 +43,7 @@ def test_maintain_reports_what_it_did_for_each_table(world: World, capsys: pytes
     assert "retained: 1, 4, 5" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_maintain_needs_neither_spark_nor_a_broker(world: World) -> None:
     done = subprocess.run(
         [sys.executable, "-c", ASK, str(world.folder)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300

@@ -34,6 +34,7 @@ def test_the_project_of_init_verifies(
     assert_verified(folder, capsys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "example",
     [pytest.param(each, id=each.name, marks=[] if each.name in QUICK else [pytest.mark.slow]) for each in EXAMPLES],

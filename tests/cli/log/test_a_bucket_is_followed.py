@@ -53,6 +53,7 @@ def followed(tmp_path: Path, broker: kafka.BrokerConnection, request: pytest.Fix
         yield FollowedBucket(tmp_path / "bucket-feed", broker, inbox)
 
 
+@pytest.mark.slow
 def test_each_object_is_sent_once_over_restarts_renames_and_copies(followed: FollowedBucket) -> None:
     followed.put("a.jsonl", rows(1, 2))
     followed.put("deep/er/b.jsonl.gz", gzip.compress(rows(3).encode()))

@@ -80,6 +80,7 @@ def rows(*numbers: int) -> bytes:
     return b"".join(b'{"at": "2026-11-01T00:00:00Z", "n": %d}\n' % number for number in numbers)
 
 
+@pytest.mark.slow
 def test_lines_of_all_clients_are_records_and_a_bad_one_ends_alone(project: Path, broker: kafka.BrokerConnection) -> None:
     with run_listener(project) as (process, port):
         with socket.create_connection(("127.0.0.1", port)) as slow:

@@ -101,6 +101,7 @@ def numbers(project: Path, broker: kafka.BrokerConnection) -> Counter[int]:
     return Counter(json.loads(record.value or b"")["n"] for record in records(project, broker))
 
 
+@pytest.mark.slow
 def test_messages_are_records_once_the_log_has_them(project: Path, broker: kafka.BrokerConnection, tmp_path: Path) -> None:
     with mosquitto_server(tmp_path / "mosquitto") as server:
         with run_feed(project, server) as process:

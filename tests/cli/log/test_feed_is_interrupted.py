@@ -59,6 +59,7 @@ def interrupted(process: subprocess.Popen[bytes]) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+@pytest.mark.each_run("to_group")
 @pytest.mark.parametrize("send", SIGNALS)
 def test_feed_that_waits_for_input_ends_at_once(
     project: Path,  # noqa: F811
@@ -75,6 +76,7 @@ def test_feed_that_waits_for_input_ends_at_once(
     assert len(values(broker, project.name)) == 500
 
 
+@pytest.mark.each_run("to_process")
 @pytest.mark.parametrize("send", SIGNALS)
 def test_feed_that_sends_ends_after_a_whole_record(
     project: Path,  # noqa: F811
@@ -90,6 +92,7 @@ def test_feed_that_sends_ends_after_a_whole_record(
     assert sorted(values(broker, project.name)) == sorted(EVENT % number for number in range(sent))
 
 
+@pytest.mark.slow
 def test_feed_that_waits_for_answers_says_that_all_is_acknowledged(project: Path, broker: kafka.BrokerConnection) -> None:  # noqa: F811
     (project / "lines.jsonl").write_bytes(EVENT % 1 + b"\n")
     with start(project, "lines.jsonl", "--wait", "--within", "300") as process:

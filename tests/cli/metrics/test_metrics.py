@@ -120,6 +120,7 @@ def test_json_contains_the_same_text(world: World, capsys: pytest.CaptureFixture
     assert parsed(json.loads(capsys.readouterr().out)["metrics"])["tandem_publication_number"] == {(): 2}
 
 
+@pytest.mark.slow
 def test_an_unreadable_project_fails_the_command_and_is_a_metric_when_served(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -132,6 +133,7 @@ def test_an_unreadable_project_fails_the_command_and_is_a_metric_when_served(
     assert "publications" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_metrics_are_served_only_on_loopback_until_stopped(world: World) -> None:
     with served(world.folder) as (url, process):
         assert scraped(url)["tandem_publication_number"] == {(): 2}

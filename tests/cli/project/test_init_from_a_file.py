@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.cli.__main__ import main
@@ -27,6 +27,7 @@ from tandem.views.decode.value_parsers import parser
 from tandem.views.project.project import load_files
 from tandem.views.source.event import event_fields
 from tests.documented import File, steps
+from tests.samples import just
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Zl", "Zp")), min_size=1, max_size=12)
 COLUMNS = {
@@ -106,7 +107,7 @@ def decoded(file: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("suffix", "write"), [("jsonl", write_json), ("csv", write_csv), ("parquet", write_parquet)])
-@settings(max_examples=20)
+@just(20, quick=8)
 @given(table=tables())
 def test_every_row_is_the_event_that_is_written_there(
     tmp_path_factory: pytest.TempPathFactory, suffix: str, write: Any, table: Rows

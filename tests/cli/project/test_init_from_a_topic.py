@@ -182,6 +182,7 @@ def test_a_topic_of_rows_and_of_log_lines(
     assert (tried["events"], tried["quarantined"]) == (39, {})
 
 
+@pytest.mark.slow
 def test_a_topic_of_avro_has_the_types_of_its_schema(
     tmp_path: Path, login: kafka.BrokerConnection, registry: SchemaServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

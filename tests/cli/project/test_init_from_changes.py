@@ -81,6 +81,7 @@ def test_a_file_of_changes_begins_with_a_table(tmp_path: Path, capsys: pytest.Ca
     assert "na" not in table.measures, "no column of a table is a list"
 
 
+@pytest.mark.slow
 def test_a_file_with_another_zone_and_the_columns_names_of_fields(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     row = {"order": 1, "changed": "x", "op": "y", "class": 7}
     lines = [json.dumps({"op": "c", "before": None, "after": row, "source": {"ts_ms": 1795993421914}}) for _ in range(2)]

@@ -242,6 +242,7 @@ def test_what_is_ready_is_not_built_again(published: Shop, capsys: pytest.Captur
     assert agree(published, capsys, edited())["apply"]["release"] == 4
 
 
+@pytest.mark.each_run("0")
 @pytest.mark.parametrize("seed", range(2))
 def test_any_change_is_done_as_it_was_printed(published: Shop, capsys: pytest.CaptureFixture[str], seed: int) -> None:
     """From any definitions to any others: each second release goes live. What `plan` refuses, `apply` refuses alike."""

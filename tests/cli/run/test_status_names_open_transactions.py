@@ -45,6 +45,7 @@ def open_transaction(broker: kafka.BrokerConnection, topic: kafka.Topic, owner: 
     return producer
 
 
+@pytest.mark.slow
 def test_what_waits_behind_an_open_transaction_is_named(
     broker: kafka.BrokerConnection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

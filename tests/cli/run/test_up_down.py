@@ -134,6 +134,7 @@ def test_a_project_starts_recovers_and_stops(run, project: Path, capsys: pytest.
     assert run("status", project)[1]["processes"] == []
 
 
+@pytest.mark.slow
 def test_a_part_that_fails_to_start_is_reported_with_its_own_error(run, project: Path, broker: kafka.BrokerConnection) -> None:
     outside = kafka_toml(broker)
     (project / "tandem.toml").write_text(f'{outside}[spark]\ndriver_memory = "1k"\n')

@@ -144,6 +144,7 @@ def decoder_of(form: str) -> str:
     return f"debezium(schemas={{7: {SCHEMA!r}}})" if form == "avro" else "debezium()"
 
 
+@pytest.mark.each_run("json-log")
 @pytest.mark.parametrize(
     ("form", "order"),
     [
@@ -207,6 +208,7 @@ def plan_of(world: BrokerWorld) -> tuple[TableLog, Deletes, dict[tuple[str, int]
     return log, deletes(log, rows, change_form(log, snapshot.sample)), dict(ends)
 
 
+@pytest.mark.slow
 def test_a_row_that_comes_back_before_its_delete_stays(tmp_path: Path, broker) -> None:
     world, database = world_with_lost_rows(tmp_path, broker)
     log, planned, ends = plan_of(world)
@@ -246,6 +248,7 @@ def test_a_snapshot_that_is_not_complete_is_refused(tmp_path: Path, broker, rebu
     assert world.rows("product") == {"a": 5, "c": 5}
 
 
+@pytest.mark.slow
 def test_rows_of_a_partition_without_rows_of_the_snapshot_leave_too(tmp_path: Path, broker, rebuild) -> None:
     definitions = CHANGES.replace("DECODER", "debezium()").replace("ORDER", "log")
     world, database = world_of(tmp_path, broker, definitions, "products"), Database()
@@ -264,6 +267,7 @@ def price(sku: str, minute: int, **others: Any) -> tuple[bytes, bytes]:
     return sku.encode(), json.dumps({"sku": sku, "since": since, "price": minute, **others}).encode()
 
 
+@pytest.mark.slow
 def test_a_table_of_json_objects_is_rebuilt_from_a_time_on(tmp_path: Path, broker, rebuild) -> None:
     world = world_of(tmp_path, broker, OBJECTS.replace("GONE", "deleted"), "prices")
     world.send(price("a", 1, note="\u00e9"), price("b", 2), price("c", 3), minute=5)
@@ -286,6 +290,7 @@ def test_a_table_of_json_objects_is_rebuilt_from_a_time_on(tmp_path: Path, broke
     ]
 
 
+@pytest.mark.slow
 def test_a_condition_needs_the_fields_by_which_it_holds(tmp_path: Path, broker, rebuild) -> None:
     world = world_of(tmp_path, broker, OBJECTS.replace("GONE", "state = 'off'"), "prices")
     world.send(price("a", 1), price("b", 2), price("z", 70), minute=5)

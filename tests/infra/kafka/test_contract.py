@@ -90,6 +90,7 @@ def test_every_compression_is_read(broker: kafka.BrokerConnection, codec: str) -
     assert [one.value for one in found] == values[100:450]
 
 
+@pytest.mark.slow
 def test_offsets_equal_those_of_kafkas_tools_after_transactions_and_deletions(
     broker: kafka.BrokerConnection, tools: Tools
 ) -> None:

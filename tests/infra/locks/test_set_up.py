@@ -132,6 +132,7 @@ def test_the_first_use_sets_up_and_later_ones_do_nothing_from_anywhere(checkout:
     assert (done.returncode, done.stdout, done.stderr) == (0, "ran x\n", "")
 
 
+@pytest.mark.each_run("-True-*")
 @pytest.mark.parametrize(
     ("settings", "fails", "log"),
     [
@@ -155,6 +156,7 @@ def test_pip_installs_uv_and_what_uv_may_not_or_cannot(
     assert sorted(line for line in checkout.log if line.startswith(("pip ", "uv "))) == log
 
 
+@pytest.mark.slow
 def test_a_changed_lock_is_installed_and_lost_jars_are_fetched_again(checkout: Checkout) -> None:
     checkout.run()
     shutil.rmtree(checkout.root / ".tandem")

@@ -71,6 +71,7 @@ def test_a_warning_is_never_the_cause(tmp_path: Path, printed: list[str], said: 
     assert "earlier start" not in found
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_java_that_ends_after_a_warning_is_reported_by_its_last_error(tmp_path: Path) -> None:
     assert "Multiple garbage collectors" in started(tmp_path, options="-XX:+UseSerialGC -XX:+UseParallelGC")

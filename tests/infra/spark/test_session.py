@@ -129,6 +129,7 @@ def test_the_jvm_is_frugal_unless_it_has_work_or_the_user_says_otherwise(tmp_pat
     assert [one for one in options if one.endswith("GC")] == ["-XX:+UseParallelGC"]
 
 
+@pytest.mark.slow
 def test_workers_share_their_imports_and_nobody_imports_pandas(tmp_path: Path) -> None:
     command = [sys.executable, "-c", IMPORTS, str(tmp_path / "state")]
     surroundings = {**environ(), "PYTHONPATH": PYTHONPATH}

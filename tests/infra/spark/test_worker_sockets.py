@@ -51,6 +51,7 @@ print(remembered() - before)
 OFF = f"{worker_sockets.ENABLED}=false"
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize(("conf", "family"), [([], "AF_UNIX"), pytest.param([OFF], "AF_INET", marks=pytest.mark.slow)])
 def test_a_worker_has_no_connection_of_the_network_unless_the_user_asks_for_it(

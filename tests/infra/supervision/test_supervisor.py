@@ -241,6 +241,7 @@ def test_a_part_waits_for_the_parts_that_it_needs(supervised, tmp_path: Path) ->
     one.running("b")
 
 
+@pytest.mark.each_run("9")
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_all_parts_end_with_the_supervisor(supervised, how: signal.Signals) -> None:
     one = supervised({"a": beating("a"), "b": beating("b")})

@@ -53,6 +53,7 @@ def two(world: World, secret: str | None = None, **change: Any) -> Iterator[tupl
         yield one, other
 
 
+@pytest.mark.each_run("merged-None", "speed-None")
 @pytest.mark.parametrize(("layer", "order"), [("merged", "-bytes"), ("merged", None), ("speed", None), ("batch", None)])
 def test_pages_go_on_at_another_server(world: World, layer: str, order: str | None) -> None:
     if layer == "batch":

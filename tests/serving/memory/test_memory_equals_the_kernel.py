@@ -46,9 +46,18 @@ def any_hash(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(layouts, "KeyHash", request.param)
 
 
+@pytest.mark.each_run(
+    "KeyHash-hopping",
+    "KeyHash-session",
+    "KeyHash-delta",
+    "FewBits-all time",
+    "FewBits-tumbling",
+    "FewBits-session",
+    "FewBits-last N events",
+)
 @pytest.mark.usefixtures("any_hash")
 @pytest.mark.parametrize("kind", WINDOWS)
-@share(20, quick=5)
+@share(20, quick=4)
 @given(st.data())
 def test_rows_by_key_by_range_and_all_equal_the_kernels(kind: str, data: st.DataObject) -> None:
     log = data.draw(logs(), label="log")
@@ -140,7 +149,7 @@ def by_row(view: View, table: pa.Table) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", ["tumbling", "session"])
-@share(20, quick=5)
+@share(20, quick=4)
 @given(st.data())
 def test_states_in_pieces_equal_states_in_one_table(kind: str, data: st.DataObject) -> None:
     log = data.draw(logs(), label="log")

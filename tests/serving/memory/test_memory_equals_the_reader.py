@@ -98,7 +98,7 @@ steps = st.lists(
 )
 
 
-@just(40, quick=10)
+@just(40, quick=4)
 @given(steps, st.integers(0, 2**64 - 1), st.sampled_from([MORE, KNOWN]))
 def test_after_every_step_memory_reader_and_oracle_agree(steps: list[tuple[Any, ...]], seed: int, definitions: str) -> None:
     with TemporaryDirectory() as folder:

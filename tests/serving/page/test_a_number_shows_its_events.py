@@ -24,6 +24,7 @@ def shop(tmp_path: Path) -> Iterator[tuple[str, str]]:
         yield at, served.token("visitor", may=VERBS)
 
 
+@pytest.mark.each_run("keyboard")
 @pytest.mark.parametrize("how", ["keyboard", "phone"])
 def test_a_number_lists_its_events(open_page: Callable[..., Page], shop: tuple[str, str], how: str) -> None:
     at, secret = shop

@@ -33,6 +33,7 @@ def site_of_two(tmp_path: Path) -> Iterator[tuple[str, str]]:
         yield address, served.token("visitor", may=VERBS)
 
 
+@pytest.mark.slow
 def test_views_and_sql_are_those_of_the_release_and_a_banner_says_so(open_page: Open, site_of_two: tuple[str, str]) -> None:
     at, secret = site_of_two
     live = settled(open_page("#/views/ever", at=at, shown=secret))
@@ -57,6 +58,7 @@ def test_a_release_that_cannot_be_asked_is_named(open_page: Open, site_of_two: t
     expect(page.locator("main")).to_contain_text("release 7")
 
 
+@pytest.mark.slow
 def test_a_stream_that_is_refused_says_why(open_page: Open, site_of_two: tuple[str, str]) -> None:
     at, secret = site_of_two
     page = settled(open_page("?release=2#/views/ever", at=at, shown=secret))

@@ -117,6 +117,7 @@ def test_a_view_shows_the_rows_of_the_answer(open_page: Open, address: str, secr
     assert len(rows(page)) == found["total"] - 100
 
 
+@pytest.mark.slow
 def test_choices_are_in_the_address_and_a_reload_shows_the_same_page(open_page: Open, address: str, secret: str) -> None:
     page = settled(open_page("#/views/page_traffic"))
     page.get_by_role("link", name="/docs").first.click()
@@ -143,6 +144,7 @@ def test_choices_are_in_the_address_and_a_reload_shows_the_same_page(open_page: 
     expect(page.get_by_label("range")).to_have_value("")
 
 
+@pytest.mark.slow
 def test_a_chart_of_values_that_add_up_has_both_parts(open_page: Open, address: str, secret: str) -> None:
     """The chart's columns are those of the answers of the layers, window by window."""
     page = settled(open_page("#/views/page_traffic"))
@@ -169,6 +171,7 @@ def caption(page: Page) -> str:
     return page.locator(".chart figcaption").text_content() or ""
 
 
+@pytest.mark.slow
 def test_an_estimate_has_its_band_and_its_error(open_page: Open) -> None:
     page = settled(open_page("#/views/site?chart=visitors"))
     expect(page.locator(".answered")).to_contain_text("visitors: estimate, ±3.28 % at 95.4 % confidence")
@@ -266,6 +269,7 @@ def test_numbers_keep_all_their_digits(open_page: Open, hostile_address: tuple[s
     }
 
 
+@pytest.mark.slow
 def test_the_shown_rows_can_be_saved(open_page: Open, address: str, secret: str, tmp_path: Path) -> None:
     page = settled(open_page("#/views/page_traffic?key.page=%2Fdocs"))
     headers = {"Authorization": f"Bearer {secret}", "Accept": "text/csv"}
@@ -286,6 +290,7 @@ def test_without_a_server_the_page_reports_it_and_recovers(open_page: Open) -> N
     expect(page.locator(".banner")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_a_stuck_part_is_red_until_it_makes_progress(open_page: Open, served: Served) -> None:
     state = served.world.state
     heart = Heart(state, "speed")
@@ -328,6 +333,7 @@ def test_a_revoked_token_is_requested_again(open_page: Open, served: Served) -> 
     assert page.evaluate("() => sessionStorage.getItem('tandem.token')") is None
 
 
+@pytest.mark.slow
 def test_a_refusal_that_nobody_waits_for_any_more_replaces_no_reason(open_page: Open) -> None:
     """The page has left after the first of several refusals, so the others end while they are read."""
     page = settled(open_page("#/views/site"))
@@ -357,6 +363,7 @@ def test_a_token_sees_only_what_it_may(open_page: Open, served: Served) -> None:
     expect(page.get_by_role("table", name="Publications, the newest first")).to_contain_text("first")
 
 
+@pytest.mark.slow
 def test_sql_results_are_shown_and_sorted(open_page: Open) -> None:
     page = settled(open_page("#/sql"))
     page.get_by_label("One SELECT").fill(
@@ -375,6 +382,7 @@ def test_sql_results_are_shown_and_sorted(open_page: Open) -> None:
     expect(page.locator("main [role=alert]")).to_contain_text("SELECT")
 
 
+@pytest.mark.slow
 def test_values_of_every_type_of_sql_are_shown(open_page: Open) -> None:
     """Each value as JSON has it, numbers with all their digits, and what has no shape of its own by its number."""
     types = [type_ for type_ in TEXTS if type_ not in ("VARIANT", "GEOMETRY")]  # not of a cast: a JSON text, and bytes
@@ -420,6 +428,7 @@ def test_no_row_of_a_view_of_estimates_is_labelled_exact(open_page: Open, addres
     expect(page.locator(".answered")).not_to_contain_text("Rows")
 
 
+@pytest.mark.slow
 def test_accuracy_is_shown_over_time(open_page: Open, served: Served) -> None:
     history = [audit for audit in Audits(served.world.tables).history() if audit.view == "page_traffic"]
     page = settled(open_page("#/accuracy"))
@@ -466,6 +475,7 @@ def test_conditions_are_shown_with_what_does_not_meet_them(open_page: Open, addr
     expect(page.get_by_text("empty text")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_each_source_has_its_own_views_counted(open_page: Open, address: str) -> None:
     def twice(status: dict[str, Any]) -> None:
         status["sources"] |= {"orders": status["sources"]["hits"]}
@@ -478,6 +488,7 @@ def test_each_source_has_its_own_views_counted(open_page: Open, address: str) ->
     expect(page.locator(".box.answers strong")).to_have_text(["4 views", "1 view"])
 
 
+@pytest.mark.slow
 def test_a_view_without_compared_rows_has_no_figures(open_page: Open, address: str) -> None:
     none = {"status": "added", "matched": None, "changed": None, "only_old": None, "only_new": None}
     page = open_page("#/sql")
@@ -487,6 +498,7 @@ def test_a_view_without_compared_rows_has_no_figures(open_page: Open, address: s
     assert "null" not in (page.get_by_role("table", name="Publications").text_content() or "")
 
 
+@pytest.mark.slow
 def test_one_run_is_drawn_around_its_moment(open_page: Open, address: str) -> None:
     """And is called one run."""
     page = open_page("#/sql")
@@ -628,6 +640,7 @@ def test_pictures_are_created_on_request(open_page: Open, request: pytest.Fixtur
         page.screenshot(path=Path(folder, f"{name}.png"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_axe_finds_no_serious_fault(browser: Browser, open_page: Open, address: str, scheme: str) -> None:
     page = settled(open_page(color_scheme=scheme, reduced_motion="reduce"))

@@ -99,6 +99,7 @@ def drawn_again(page: Page, zone: str) -> None:
     settled(page)
 
 
+@pytest.mark.slow
 def test_a_number_keeps_the_focus_when_its_table_is_drawn_again(open_page: Open) -> None:
     page = settled(open_page("#/views/page_traffic"))
     page.wait_for_selector(".number-origin")
@@ -164,6 +165,7 @@ def test_an_event_is_sent_as_it_is_written(open_page: Open) -> None:
     expect(page.locator(".sql").get_by_role("link", name="page_traffic")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_inputs_and_the_record_are_kept_in_step(open_page: Open, address: str, secret: str) -> None:
     page = open_page("#/send", viewport=PHONE)
     optional = {"name": "note", "key": "note", "kind": "text", "required": False, "null": True, "unit": None, "doc": "by hand"}
@@ -228,6 +230,7 @@ def test_lineage_and_health_are_shown(open_page: Open, address: str, secret: str
     expect(page.get_by_role("heading", name="site")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_throughput_is_what_positions_gained(open_page: Open) -> None:
     page = settled(open_page())
     expect(page.get_by_role("img", name="Offsets a second of hits")).to_be_visible()
@@ -248,6 +251,7 @@ def test_throughput_is_what_positions_gained(open_page: Open) -> None:
     assert drawn == [[1, 3, 0.5], [[1, 0.667, None], [None, None, 1]], None]
 
 
+@pytest.mark.slow
 def test_freshness_is_the_servers_samples(open_page: Open, served: Served) -> None:
     at = [f"2026-11-01T12:{minute:02}:00Z" for minute in range(4)]
     samples = {"at": at, "lag": [0, 1200, None, 3], "age_s": [0.4, 75.0, None, 2.0]}
@@ -274,6 +278,7 @@ def test_freshness_is_the_servers_samples(open_page: Open, served: Served) -> No
     expect(bound.get_by_role("heading", name="Freshness")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_alerts_are_shown_with_what_is_not_acknowledged(open_page: Open, served: Served) -> None:
     of = {"id": "1", "of": "1", "alert": "busy", "view": "per_page", "because": "events", "since": "2026-11-01T12:00:00Z"}
     edge = {**of, "kind": "raised", "text": "/docs <b>", "at": "2026-11-01T12:01:00Z", "place": {"page": "/docs"}}
@@ -314,6 +319,7 @@ def test_a_server_that_dies_and_returns_is_shown_again(open_page: Open, tmp_path
         expect(page.locator(".rows tbody td.number").first).to_have_text("4")
 
 
+@pytest.mark.slow
 def test_a_saved_link_holds_all_choices(open_page: Open) -> None:
     """The address alone, in another tab, shows what was chosen."""
     page = settled(open_page("#/views/page_traffic"))

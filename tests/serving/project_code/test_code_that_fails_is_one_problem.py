@@ -45,6 +45,7 @@ def patient(world: World) -> Iterator[Asker]:
         yield found
 
 
+@pytest.mark.slow
 def test_own_measures_answer_every_question(patient: Asker, world: World) -> None:
     asker = patient
     assert [row["own"] for row in rows(asker, "coded")] == ["total 5", "total 7", "total 9"]
@@ -62,6 +63,7 @@ def test_own_measures_answer_every_question(patient: Asker, world: World) -> Non
     assert "view 'raises', measure 'own': Own.present raised ValueError: not today" in refused.json()["detail"]
 
 
+@pytest.mark.each_run("raises*", "lies*")
 @pytest.mark.parametrize(
     ("view", "why"),
     [
@@ -83,6 +85,7 @@ def test_a_measure_that_fails_is_one_problem(request: pytest.FixtureRequest, wor
         assert rows(asker, view)[0]["own"] == "total 21"
 
 
+@pytest.mark.slow
 def test_other_questions_are_answered_after_one_that_hangs(served: Served, world: World) -> None:
     async def told() -> tuple[int, ...]:
         async with served.client() as client:
@@ -101,6 +104,7 @@ def test_other_questions_are_answered_after_one_that_hangs(served: Served, world
     assert [line["function"] for line in served.lines if "place" in line] == ["Own.present"]
 
 
+@pytest.mark.slow
 def test_no_measure_stops_polls(tmp_path: Path) -> None:
     moved = coded(tmp_path)
     views = ("merge_hangs", "merge_raises")
@@ -120,6 +124,7 @@ def test_no_measure_stops_polls(tmp_path: Path) -> None:
             assert rows(asker, view)[0]["own"] == "total 31"
 
 
+@pytest.mark.slow
 def test_a_decoder_that_hangs_is_one_problem(asker: Asker, world: World) -> None:
     def sent(source: str, body: bytes) -> httpx.Response:
         return asker.post(f"/sources/{source}/events", content=body, headers={"Content-Type": "application/x-ndjson"})

@@ -144,6 +144,7 @@ def expected(world: World, name: str, start: Position, end: Position) -> dict[tu
     return {tuple(row.said[one] for one in columns): row.said for row in Once(world, view, start, end).rows}
 
 
+@pytest.mark.each_run("[0-2]")
 @pytest.mark.parametrize("seed", range(WORLDS))
 def test_a_value_is_as_exact_as_its_label_says(seed: int, tmp_path: Path) -> None:
     world, cut = drawn(tmp_path, Random(seed))
@@ -168,6 +169,7 @@ def test_a_value_is_as_exact_as_its_label_says(seed: int, tmp_path: Path) -> Non
                 assert {one: row[one] for one in below[group]} == below[group], "what is exact beside others is what batch found"
 
 
+@pytest.mark.each_run("[3-5]")
 @pytest.mark.parametrize("seed", range(WORLDS))
 def test_memory_marks_the_rows_that_the_reader_marks(seed: int, tmp_path: Path) -> None:
     """All rows at once or each by itself, also where a later window that overlaps has realtime states and this one has none."""
@@ -214,6 +216,7 @@ TOUCHED: dict[str, list[tuple[Any, str]]] = {
 """By view the rows that the two events above the cut are part of, or may be moved by: key and window's start."""
 
 
+@pytest.mark.each_run("hourly", "visits")
 @pytest.mark.parametrize("name", TOUCHED)
 def test_every_interface_marks_exactly_the_rows_with_realtime_states(half: Deduplicating, name: str) -> None:
     view = half.project.views[name]
@@ -265,6 +268,7 @@ def every_way(world: World, name: str) -> Iterator[tuple[str, tuple[list[Row], M
         yield "sql", (found["rows"], told["views"][name]["exactness"])
 
 
+@pytest.mark.slow
 def test_commands_use_the_words_of_answers(half: Deduplicating, capsys: pytest.CaptureFixture[str]) -> None:
     def ran(*command: str) -> dict[str, Any]:
         assert main([*command, "--json", "--project", str(half.folder)]) == 0

@@ -3,13 +3,14 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import LOG_START
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, Failed, Value
 from tandem.serving.read.selection import BadSelection
+from tests.samples import just
 from tests.serving import oracle
 from tests.serving.world import World, hit, position
 
@@ -19,7 +20,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-@settings(max_examples=10)
+@just(10, quick=4)
 @given(cuts=st.lists(st.integers(1, 4), min_size=1, max_size=4))
 def test_every_publication_answers_at_its_own_cut(tmp_path_factory: pytest.TempPathFactory, cuts: list[int]) -> None:
     world = World(tmp_path_factory.mktemp("world"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.ledger.hash_slots import SLOTS, slots_of
@@ -21,6 +21,7 @@ from tandem.serving.read.row_filter import RowsWanted
 from tandem.serving.read.states import ReadCache, in_slots
 from tandem.views.measures.count import count
 from tandem.views.view import View, shared_columns, state_schema
+from tests.samples import just
 from tests.serving.memory.test_memory_equals_the_reader import MORE, VIEWS, Played, steps
 from tests.serving.read.test_selection_names_whole_states import readings
 from tests.serving.test_changes_are_neither_lost_nor_repeated import known, taken_in
@@ -30,7 +31,7 @@ SMALL = ReadCache(0, piece=4096)
 """A file is a piece or several."""
 
 
-@settings(max_examples=5)
+@just(5, quick=2)
 @given(steps)
 def test_rows_by_pieces_are_those_of_one(steps: list[tuple[Any, ...]]) -> None:
     with TemporaryDirectory() as folder:
@@ -67,7 +68,7 @@ class OutgrownStore(Store):
         return frozenset(VIEWS)
 
 
-@settings(max_examples=5)
+@just(5, quick=2)
 @given(steps, st.integers(0, 2**64 - 1))
 def test_changes_of_a_view_in_files_lead_to_its_rows(steps: list[tuple[Any, ...]], seed: int) -> None:
     with TemporaryDirectory() as folder:

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import LOG_START, Position
@@ -20,6 +20,7 @@ from tandem.views.oracle import answers, grouped
 from tandem.views.verify.release_diff import comparable
 from tandem.views.verify.row_reasons import DiffGrounds
 from tandem.views.view import View, group_columns
+from tests.samples import just
 from tests.serving.read.test_a_release_before_it_is_live import Side, steps, values
 from tests.serving.two_releases import CHANGES, applied, asked, edited
 from tests.serving.world import SOURCE, World, hit, position
@@ -84,7 +85,7 @@ def named(view: View, group: tuple[Any, ...]) -> dict[str, Any]:
     return dict(zip(group_columns(view), values, strict=True))
 
 
-@settings(max_examples=4)
+@just(4, quick=2)
 @given(
     before=st.lists(values, max_size=3),
     changes=st.lists(st.sampled_from([*CHANGES]), min_size=1, max_size=2, unique=True),
@@ -152,6 +153,7 @@ def test_keys_choose_rows_and_an_unshared_view_is_named(sides: tuple[World, Worl
         comparison.of("evr")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planted", ["the definition is the reason of each row", "the position is not asked"])
 def test_the_law_sees_a_reason_that_is_guessed(sides: tuple[World, World], monkeypatch: pytest.MonkeyPatch, planted: str) -> None:
     live, other = (Side(side, position(4)) for side in sides)

@@ -73,6 +73,7 @@ def execute(database: str, statement: str) -> list[tuple[Any, ...]]:
         return cursor.fetchall() if cursor.description else []
 
 
+@pytest.mark.slow
 def test_a_postgres_table_follows_any_order_of_what_happens(database: str, tmp_path: Path) -> None:
     for seed in range(2):
         folder = tmp_path / str(seed)

@@ -75,6 +75,7 @@ def fold_final(records: list[Any]) -> Rows:
     return rows
 
 
+@pytest.mark.each_run("changes")
 @pytest.mark.parametrize("wanted", [APPEND, CHANGES], ids=lambda wanted: wanted.output)
 def test_messages_follow_any_order_of_what_happens(broker: kafka.BrokerConnection, tmp_path: Path, wanted: RowsWanted) -> None:
     chance, world, name = random.Random(5), World(tmp_path), f"any-{wanted.output}"
@@ -115,6 +116,7 @@ def world(tmp_path: Path) -> World:
     return made
 
 
+@pytest.mark.slow
 def test_a_snapshot_voids_what_the_topic_has_of_another_meaning_or_without_a_token(
     broker: kafka.BrokerConnection, world: World
 ) -> None:

@@ -107,6 +107,7 @@ def fold(heard: Heard, output: str) -> Rows:
     return rows
 
 
+@pytest.mark.each_run("changes")
 @pytest.mark.parametrize("wanted", [EVERYTHING, MANY, CHANGES], ids=["update", "where", "changes"])
 def test_messages_to_a_webhook_follow_any_order_of_what_happens(tmp_path: Path, heard: Heard, wanted: RowsWanted) -> None:
     chance, past = random.Random(3), Past(World(tmp_path))
@@ -132,6 +133,7 @@ def test_final_rows_are_sent_once_to_a_webhook(world: World, heard: Heard) -> No
         send(world, heard, RowsWanted(where="n > 1", output="append"))
 
 
+@pytest.mark.slow
 def test_another_meaning_and_another_target_begin_with_a_complete_snapshot(world: World, heard: Heard) -> None:
     world.recompute(world.end)
     send(world, heard, EVERYTHING)
@@ -158,6 +160,7 @@ def test_a_message_is_signed_as_standard_webhooks_says(world: World, heard: Hear
         assert headers["webhook-timestamp"] == str(int(world.clock.timestamp()))
 
 
+@pytest.mark.each_run("500*", "429*", "drop*")
 @pytest.mark.parametrize(
     ("answer", "fault", "wait"),
     [
@@ -223,6 +226,7 @@ def live(world: World, heard: Heard, wanted: RowsWanted, life: Life) -> None:
     list(follow(connected(world, "per_page"), target, wanted))
 
 
+@pytest.mark.each_run("append-12")
 @pytest.mark.parametrize(
     ("wanted", "kills"),
     [

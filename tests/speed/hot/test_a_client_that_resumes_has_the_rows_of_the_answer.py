@@ -60,6 +60,7 @@ class Client:
         return known(view.view, view.scan().to_arrow().to_pylist())
 
 
+@pytest.mark.each_run("0")
 @pytest.mark.parametrize("seed", range(3))
 def test_a_client_that_drops_at_any_event_ends_with_the_rows_of_the_answer(beside: Beside, seed: int) -> None:
     """Duplicates with other contents in other partitions: hot commits may count another one than the commits do."""

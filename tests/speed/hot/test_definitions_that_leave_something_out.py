@@ -119,6 +119,7 @@ def live(layer: Layer) -> Publication:
 class TestDefinitionsThatLeaveSomethingOut:
     """Each of them, at every position that a random schedule reaches."""
 
+    @pytest.mark.each_run("dated+start+keep-0")
     def test_every_layer_answers_as_the_oracle(
         self, layer: Layer, parts: tuple[str, ...], seed: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:

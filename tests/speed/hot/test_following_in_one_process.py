@@ -24,6 +24,7 @@ SAME = ("start", "end", "kind", "counts", "rejected", "maxima", "newest", "water
 """What a hot commit and a commit of the same range, after equal ones, have in common besides their states."""
 
 
+@pytest.mark.each_run("1-9-20")
 @pytest.mark.parametrize(
     ("seed", "at_once", "offsets"), [pytest.param(0, 3, 5, marks=pytest.mark.slow), (1, 9, 20), (2, 1000, 1_000_000)]
 )

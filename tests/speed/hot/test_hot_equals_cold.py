@@ -321,7 +321,7 @@ def continued(commits: Sequence[Commit], covered: Covered) -> Sequence[Commit] |
     return commits[ends.index(covered.start) : ends.index(covered.end)]
 
 
-@share(30, quick=12)
+@share(30, quick=5)
 @given(
     steps,
     st.sampled_from([("sales", False), ("sales", True), ("bare", False), ("ever", False)]),

@@ -142,6 +142,7 @@ def _definitions(layer: Layer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Layer, "files", {"definitions.py": text.encode(), "tandem.toml": b""})
 
 
+@pytest.mark.each_run("1")
 @pytest.mark.parametrize("seed", [0, 1])
 def test_every_path_counts_what_plain_python_counts(
     layer: Layer, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -252,6 +252,7 @@ class Starts:
         return [later - earlier for earlier, later in pairwise(self.times)]
 
 
+@pytest.mark.slow
 def test_a_tail_that_fails_again_and_again_starts_ever_more_rarely_and_reports_why_once(
     beside: Beside, monkeypatch: pytest.MonkeyPatch
 ) -> None:

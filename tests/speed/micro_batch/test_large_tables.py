@@ -45,6 +45,7 @@ def file(view: View, states: Sequence[pa.Table], folder: Path) -> StatesByKey:
     return write(view, states, Location(str(folder)), folder)
 
 
+@pytest.mark.each_run("by time*", "rejecting*", "now by log*")
 @pytest.mark.parametrize(
     ("name", "piece_bytes"), [("by time", MUCH), ("by log", MUCH), ("rejecting", 0), ("now", MUCH), ("now by log", 0)]
 )

@@ -115,6 +115,7 @@ def test_records_that_the_log_lost_are_read_from_the_archive(
     assert "offsets 90 to 94 of partition 0" in str(stopped.error)
 
 
+@pytest.mark.slow
 def test_a_recreated_topic_ends_the_layer(broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path) -> None:
     settings, topic = settings_for(broker, tmp_path), new_topic(broker)
     produce(broker, topic, some(range(10)))
@@ -139,6 +140,7 @@ def test_a_recreated_topic_ends_the_layer(broker: kafka.BrokerConnection, spark:
         wait_for(lambda: total(settings, "events") == 15)
 
 
+@pytest.mark.slow
 def test_a_release_that_cannot_be_followed_ends_alone(
     broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path
 ) -> None:

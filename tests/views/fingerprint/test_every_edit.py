@@ -155,11 +155,18 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return edited(tmp_path_factory.mktemp("before"))
 
 
+SAMPLED = [
+    pytest.param(edit, id=f"{edit.old.strip()[:30]} -> {edit.new.strip()[:30]}", marks=pytest.mark.slow if number % 2 else ())
+    for number, edit in enumerate(EDITS)
+]
+"""Every second edit is tried under `--all` only."""
+
+
 def views(changes: DefinitionChanges) -> dict[str, ViewChanges]:
     return {view.name: view for view in changes.views}
 
 
-@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: f"{edit.old.strip()[:30]} -> {edit.new.strip()[:30]}")
+@pytest.mark.parametrize("edit", SAMPLED)
 def test_fingerprints_kind_and_words_say_the_same(edit: Edit, before: Project, tmp_path: Path) -> None:
     after = edited(tmp_path, edit[:3])
     found = views(compare(before, after))

@@ -26,6 +26,7 @@ def test_every_python_writes_the_normal_form_that_was_committed(version: str) ->
     assert found == committed, "python -m tests.views.golden writes them anew"
 
 
+@pytest.mark.slow
 def test_every_python_writes_our_own_code_alike() -> None:
     """Some hundred files more, and no piece of the hostile syntax fails to parse."""
     codes = [path.read_text("utf-8") for path in sorted((ROOT / "views").rglob("*.py"))]

@@ -218,6 +218,7 @@ def test_a_lawful_measure_has_no_counterexample() -> None:
     assert counterexample(Range("i"), [INTEGER]) is None
 
 
+@pytest.mark.slow
 def test_a_mean_of_means_is_found_out_with_few_small_rows() -> None:
     found = counterexample(MeanOfMeans("i"), [INTEGER])
     assert found is not None
@@ -299,6 +300,7 @@ def test_a_strategy_that_is_none_is_one_sentence(sentence: str, strategy: Any) -
         counterexample(type("Broken", (Range,), {"strategy": strategy})("i"), [INTEGER])
 
 
+@pytest.mark.slow
 def test_doubles_may_differ_by_rounding() -> None:
     @dataclass(frozen=True)
     class Sum(MeanOfMeans):

@@ -61,6 +61,7 @@ def test_rows_are_matched_as_the_standard_says(pattern: str, rows: str, expected
     assert of_letters(pattern, rows) == expected
 
 
+@pytest.mark.slow
 def test_time_grows_with_the_rows_alone() -> None:
     """A regular expression would try all 2**2000 ways to cut the rows."""
     assert number([{"i": 1}] * 2000, "(a+ a+)+ b", {"a": "i = 1", "b": "i = 2"}, limit=2000) == 0

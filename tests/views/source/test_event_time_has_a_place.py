@@ -99,6 +99,7 @@ VIEWS = {
 }
 
 
+@pytest.mark.each_run("hours", "films")
 @pytest.mark.parametrize("name", VIEWS)
 @given(data=st.data())
 def test_views_agree_with_plain_python_at_every_cut(name: str, data: Any) -> None:

@@ -42,6 +42,7 @@ UNIQUE = [sale(n % 5, 9 + n % 3, f"{n}.10", "shop" if n % 4 else "web") for n in
 EVENTS = [*UNIQUE, *UNIQUE[:3]]
 
 
+@pytest.mark.each_run("tumbling*", "session*", "sliding*")
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_rows_are_those_of_the_whole_log_at_every_cut(window: Any) -> None:
     view = View(SALES, keys={"channel": "channel"}, window=window, measures=MEASURES)

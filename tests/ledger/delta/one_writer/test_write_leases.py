@@ -196,6 +196,7 @@ def test_a_holder_whose_lease_was_taken_finds_out_when_it_renews(tables: Tables)
     assert (found.token, found.held) == (2, True)
 
 
+@pytest.mark.each_run("folder")
 def test_a_thread_renews_it_and_tells_of_a_loss(tables: Tables) -> None:
     told = Event()
     lease = write_leases.take(tables, "views", owner("tandem archive"), patience=0, say=print, duration_s=9)

@@ -142,11 +142,13 @@ def _cases(names: Iterable[str], slow: Container[str]) -> list[Any]:
     return [pytest.param(name, marks=[pytest.mark.slow] if name in slow else []) for name in names]
 
 
+@pytest.mark.each_run("bodies", "heads", "churn", "slow_events")
 @pytest.mark.parametrize("name", _cases([name for name in attacker.NUMBERS if name != "handshakes"], SELDOM))
 def test_another_client_is_answered_while_the_attack_runs(attacked: Attacked, name: str) -> None:
     check(attacked, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _cases(OVER_TLS, {"bodies", "churn", "unread", "noise"}))
 def test_another_client_is_answered_over_tls_while_the_attack_runs(over_tls: Attacked, name: str) -> None:
     check(over_tls, name)

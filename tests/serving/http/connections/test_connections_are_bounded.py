@@ -202,6 +202,7 @@ def test_an_unread_response_ends_its_connection_and_releases_its_share(world: Wo
         assert not served.server.limits._uses["token:deaf"].running
 
 
+@pytest.mark.each_run("headers", "head", "tls", "h2", "chunks")
 @pytest.mark.parametrize(
     ("sent", "status"),
     [

@@ -108,6 +108,7 @@ def test_invalid_tokens_of_an_address_have_to_wait_and_valid_ones_do_not(world: 
         assert asker.get("/me", headers=good).status_code == 200
 
 
+@pytest.mark.slow
 def test_others_are_answered_while_one_address_guesses(tmp_path: Path) -> None:
     served = Served(forty_hits(tmp_path))
     secret = served.token("bystander")

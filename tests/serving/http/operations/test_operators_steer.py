@@ -59,6 +59,7 @@ def process_of(run: dict[str, Any]) -> int:
     return int(run["lines"][0].split()[1])
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_plan_lists_the_changes(served: Served) -> None:
     (served.world.folder / "definitions.py").write_text(DEFINITIONS.replace("bytes > 0", "bytes > 1"))
@@ -176,6 +177,7 @@ def _dropped(*_: Any) -> Any:
     raise structlog.DropEvent
 
 
+@pytest.mark.slow
 def test_the_newest_runs_are_kept_and_the_newest_lines_of_each(tmp_path: Path) -> None:
     runs = runs_of(tmp_path, "import sys\nfor n in range(999): print(n, 'x' * 3000, file=sys.stderr)\nprint('{}')")
     run = runs.start("resume", [], by=DESK)
@@ -221,6 +223,7 @@ def test_the_caller_is_named_in_printable_characters(tmp_path: Path) -> None:
 KILLED = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel ends it with a killed server on Linux alone")
 
 
+@pytest.mark.each_run("9")
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=KILLED)])
 def test_a_run_ends_with_the_server_however_that_ends(tmp_path: Path, number: signal.Signals) -> None:
     world = one_ready(tmp_path)

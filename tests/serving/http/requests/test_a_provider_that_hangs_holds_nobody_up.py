@@ -44,6 +44,7 @@ def attacked(served: Served, address: str, bogus: list[str]) -> Iterator[list[in
             thread.join()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [pytest.param(True, marks=pytest.mark.slow), False], ids=["after keys were fetched", "before"])
 def test_requests_are_answered_while_the_provider_hangs(tmp_path: Path, *, known: bool) -> None:
     issuing = Issuing()

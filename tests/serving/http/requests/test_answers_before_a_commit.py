@@ -76,6 +76,7 @@ WAYS: Final[dict[str, Callable[[Asker, dict[str, str]], httpx.Response]]] = {
 }
 
 
+@pytest.mark.each_run("200-row", "200-lookup", "504-rows")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("status", [200, 504])
 def test_a_position_that_answers_leave_before_a_question_has_its_turn_is_waited_for_again(

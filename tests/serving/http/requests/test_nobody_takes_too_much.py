@@ -80,6 +80,7 @@ async def test_statements_of_one_token_leave_a_slot_to_another(world: World) -> 
         await asyncio.gather(*long, return_exceptions=True)
 
 
+@pytest.mark.slow
 def test_unread_responses_are_bounded_for_each_token(world: World) -> None:
     served = Served(world, {"unread_mb": 1})
     large = {"statement": "SELECT repeat('x', 600000)"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tandem.ledger.log.positions import LOG_START
@@ -18,6 +18,7 @@ from tandem.serving.access.rights import VERBS
 from tandem.serving.client import server_client as clients
 from tandem.serving.client.server_client import Refused
 from tandem.serving.http.answer_cache.release_lanes import IDLE_S, MOST
+from tests.samples import just
 from tests.serving.http.served import Asker, Served, serving
 from tests.serving.read.test_a_release_before_it_is_live import Side, steps, values
 from tests.serving.two_releases import CHANGES, applied, build, edited, promote
@@ -83,7 +84,7 @@ def everything(server: Asker, **asked: str) -> dict[str, Any]:
     return answers
 
 
-@settings(max_examples=3)
+@just(3, quick=2)
 @given(
     before=st.lists(values, max_size=3),
     back=st.integers(0, 2),
@@ -120,6 +121,7 @@ def test_a_release_answers_as_after_its_promotion(
             assert everything(server) == was
 
 
+@pytest.mark.slow
 def test_no_answer_tag_or_cursor_is_of_another_release(sides: Sides, server: tuple[Served, Asker]) -> None:
     _, ask = server
     paths = ("/views/ever/rows", "/views/inverse/rows?limit=1", "/views/inverse/row?key.odd=true")
@@ -250,6 +252,7 @@ def test_a_position_is_waited_for_in_the_release(sides: Sides) -> None:
         assert ask.post("/sql", json=STATEMENT, params={**RELEASE, **wanted}).json()["rows"][0]["n"] == 9
 
 
+@pytest.mark.slow
 def test_lanes_are_bounded_and_dropped_when_nobody_asks(sides: Sides, server: tuple[Served, Asker]) -> None:
     served, ask = server
     changes = ("another window", "another key")
@@ -269,6 +272,7 @@ def test_lanes_are_bounded_and_dropped_when_nobody_asks(sides: Sides, server: tu
     assert ask.get("/views/ever/rows", params=RELEASE).is_success
 
 
+@pytest.mark.slow
 def test_the_python_client_asks_a_release(sides: Sides) -> None:
     served = Served(sides.live)
     with serving(served) as address, clients.client(address, served.token("client", may=("read", "sql", "release"))) as python:

@@ -73,6 +73,7 @@ async def test_the_newest_come_first_with_reasons_and_counts(served: Served) -> 
         assert (absent.status_code, absent.json()["detail"]) == (404, "no source 'hit'; sources: hits")
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_records_are_decoded_with_the_folders_decoder(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     async with served.client() as client:
@@ -111,6 +112,7 @@ async def test_invalid_definitions_are_the_answer(served: Served) -> None:
         assert (broken.status_code, "definitions.py" in broken.json()["detail"]) == (503, True)
 
 
+@pytest.mark.slow
 @pytest.mark.anyio
 async def test_a_client_that_leaves_ends_the_command(served: Served) -> None:
     told = served.world.folder / "told"

@@ -257,6 +257,7 @@ def test_why_has_the_events(tmp_path: Path) -> None:
         assert (failed, document["agrees"], len(document["sources"]["sales"]["listed"])) == (False, True, 1)
 
 
+@pytest.mark.slow
 def test_a_plan_that_takes_long_is_asked_again(tmp_path: Path) -> None:
     world = forty_hits(tmp_path)
     served = Served(world, {"timeout_s": 60})

@@ -158,6 +158,7 @@ ALERTS: dict[str, tuple[str, str, dict[str, Any], Oracle]] = {
 }
 
 
+@pytest.mark.each_run("2")
 @pytest.mark.parametrize("seed", [1, 2])
 def test_edges_fold_to_the_raised_rows_in_any_history(tmp_path: Path, seed: int) -> None:
     chance, world, hour = random.Random(seed), a_world(tmp_path), 0

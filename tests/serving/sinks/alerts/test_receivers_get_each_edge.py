@@ -71,6 +71,7 @@ def test_an_edge_is_signed_as_standard_webhooks_says(world: World, heard: Heard)
     assert len(heard.requests) == 2
 
 
+@pytest.mark.each_run("500*", "drop*")
 @pytest.mark.parametrize(
     ("answer", "fault"),
     [
