@@ -147,7 +147,7 @@ def test_an_error_of_any_kind_is_the_answer_until_a_poll_succeeds(tmp_path: Path
 def test_after_an_error_of_hot_commits_the_tables_are_polled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def followed() -> None:
         world, polls = nine_hits(tmp_path), Polls()
-        lane = Lane(AnswerCache(Store(world.tables, 1), 1 << 20), 4.0, time.monotonic, polls.polled)
+        lane = Lane(AnswerCache(Store(world.tables, 1), 1 << 20), 30.0, time.monotonic, polls.polled)
         monkeypatch.setattr(Store, "refresh_hot", lambda _: 1 // 0)
         async with lane.open(), asyncio.timeout(60):
             before, began = lane.newest, time.monotonic()
@@ -155,7 +155,7 @@ def test_after_an_error_of_hot_commits_the_tables_are_polled(tmp_path: Path, mon
             while len(polls.times) < 2:
                 assert lane.newest is before
                 await asyncio.sleep(0.01)
-            assert time.monotonic() - began < 4.0
+            assert time.monotonic() - began < 30.0
             assert lane.snapshot().positions[SOURCE] == position(9)
 
     asyncio.run(followed())
