@@ -17,6 +17,7 @@ by_number = View(source=hits, keys={"k": "bytes"}, measures={"n": count()})
 by_truth = View(source=hits, keys={"k": "bytes = 1"}, measures={"n": count()})
 by_text = View(source=hits, keys={"k": "page"}, measures={"n": count()})
 by_decimal = View(source=hits, keys={"k": "price"}, measures={"n": count()})
+by_float = View(source=hits, keys={"k": "CAST(bytes AS DOUBLE)"}, measures={"n": count()})
 SOURCES ="""
 OWN: dict[str, tuple[Any, ...]] = {
     "by_number": (1, 1.0, Decimal(1)),  # the same number, whatever its type
@@ -33,7 +34,7 @@ TEXTS: dict[str, tuple[Any, ...]] = {"by_number": ("1",), "by_truth": ("true",),
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     definitions = DEFINITIONS.replace("SOURCES =", KEYS).replace(
-        "VIEWS = (", "VIEWS = (by_number, by_truth, by_text, by_decimal, "
+        "VIEWS = (", "VIEWS = (by_number, by_truth, by_text, by_decimal, by_float, "
     )
     made = World(tmp_path_factory.mktemp("world"), definitions=definitions)
     made.append(0, hit("1", 1, price="1.00"))
@@ -71,6 +72,30 @@ def test_in_a_url(asker: Asker, name: str, text: str) -> None:
         own = text.lower() in TEXTS[name]
         assert bool(found) == own, answer.text
         assert answer.status_code == (200 if own or name == "by_text" else 400)
+
+
+@pytest.mark.parametrize("memory", [2**28, 1], ids=["memory", "files"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(("by_decimal", text) for text in ("0_1", " 1.00", "\u0661", "NaN")),
+        *(("by_float", text) for text in ("nan", "-inf", "1_0")),
+    ],
+)
+def test_what_python_alone_takes_for_a_number_is_refused_at_each_server(world: World, name: str, text: str, memory: int) -> None:
+    served = Served(world)
+    served.server.lane.cache.store.memory = memory
+    with served.asker() as asker:
+        asked = [asker.get(f"/views/{name}/{path}", params={"key.k": text}) for path in ("row", "rows")]
+        for answer in (*asked, asker.post(f"/views/{name}/lookup", json={"keys": [{"k": text}]})):
+            assert (answer.status_code, answer.json()["code"]) == (400, "selection-invalid"), answer.text
+
+
+@pytest.mark.parametrize("path", ["row", "rows", "changes"])
+def test_a_value_of_a_key_that_must_be_null_is_refused(asker: Asker, path: str) -> None:
+    answer = asker.get(f"/views/by_text/{path}", params={"null": "k=1"}, headers={"Accept": "application/json"})
+    assert answer.status_code == 400
+    assert answer.json()["detail"].startswith("invalid null='k=1'; expected the name of a key")
 
 
 @pytest.mark.parametrize("name", OWN)

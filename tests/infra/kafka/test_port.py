@@ -103,7 +103,7 @@ def test_an_absent_broker_is_reported_at_once_in_one_sentence(broker: kafka.Brok
 
 @pytest.mark.parametrize("server", ["localhost", ":9092", "é..x:9092", ".x:9092", f"{'a' * 70}.b:9092", "h:²", f"h:{'9' * 5000}"])
 def test_an_address_that_cannot_be_one_is_reported_as_such(server: str) -> None:
-    with pytest.raises(kafka.NoBroker, match="expected host:port$"):
+    with pytest.raises(kafka.NoBroker, match=r"expected host:port$"):
         kafka.connect(kafka.Address(server, {}, 1))
 
 
