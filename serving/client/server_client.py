@@ -150,7 +150,11 @@ class Client:
         release: int | None = None,
     ) -> RowsPage:
         """The rows of many keys at once, in their order; `at` gives the versions of a table that were valid then."""
-        named = [{name: None if value is None else text_of(value) for name, value in key.items()} for key in keys]
+        # A truth value stays one, so that it finds no text that is written like it.
+        named = [
+            {name: value if value is None or isinstance(value, bool) else text_of(value) for name, value in key.items()}
+            for key in keys
+        ]
         body = {
             "keys": named,
             **({"measures": list(measures)} if measures else {}),

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from tandem.serving.client.server_client import Refused, client
 from tandem.serving.connection import Connection
 from tandem.serving.memory.store import Store
 from tandem.serving.read.selection import BadSelection
-from tests.serving.http.served import Asker, Served
+from tests.serving.http.served import Asker, Served, serving
 from tests.serving.world import DEFINITIONS, World, hit
 
 KEYS = """
@@ -109,3 +110,14 @@ def test_in_a_lookup_of_many(asker: Asker, name: str, value: Any) -> None:
     assert answer.status_code in ((200,) if own else (200, 400))
     if isinstance(value, bool) and name != "by_truth":
         assert answer.status_code == 400
+
+
+def test_in_a_lookup_of_the_client(world: World) -> None:
+    served = Served(world)
+    world.append(0, hit("true", 3))
+    world.trigger()
+    with serving(served) as address, client(address, served.token("client")) as asked:
+        assert asked.lookup("by_truth", [{"k": True}, {"k": None}]).absent == (1,)
+        assert asked.lookup("by_text", [{"k": "true"}]).absent == ()
+        with pytest.raises(Refused, match="invalid value true of key 'k'; it has no boolean values"):
+            asked.lookup("by_text", [{"k": True}])
