@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from tandem.infra.settings.toml_tables.kafka import KafkaSettings
 from tandem.views.errors import listed
 
+_INT: Final = 2**31 - 1
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -26,8 +27,13 @@ class ClientOption:
     accepts: Callable[[str], bool]
 
 
-def _number(python: str | None, native: str | None, java: str | None) -> ClientOption:
-    return ClientOption(python, native, java, "a whole number from 0 on", lambda text: text.isascii() and text.isdigit())
+def _number(python: str | None, native: str | None, java: str | None, *, least: int, most: int) -> ClientOption:
+    """An option whose values from `least` to `most` all of these clients take."""
+
+    def accepts(text: str) -> bool:
+        return text.isascii() and text.isdigit() and len(text) <= len(str(most)) and least <= int(text) <= most
+
+    return ClientOption(python, native, java, f"a whole number from {least} to {most}", accepts)
 
 
 def _text(python: str | None, native: str | None, java: str | None) -> ClientOption:
@@ -39,7 +45,7 @@ def _word(python: str | None, native: str | None, java: str | None, *words: str)
 
 
 OPTIONS: Final = {
-    "batch.size": _number(None, "batch.size", None),
+    "batch.size": _number(None, "batch.size", None, least=1, most=_INT),
     "client.dns.lookup": _word(
         "client_dns_lookup",
         "client.dns.lookup",
@@ -50,19 +56,29 @@ OPTIONS: Final = {
     "client.id": _text("client_id", "client.id", "client.id"),
     "client.rack": _text(None, "client.rack", "client.rack"),
     "compression.type": _word(None, "compression.type", None, "none", "gzip", "snappy", "lz4", "zstd"),
-    "connections.max.idle.ms": _number("connections_max_idle_ms", "connections.max.idle.ms", "connections.max.idle.ms"),
-    "fetch.max.bytes": _number(None, "fetch.max.bytes", "fetch.max.bytes"),
-    "linger.ms": _number(None, "linger.ms", None),
-    "max.partition.fetch.bytes": _number(None, "max.partition.fetch.bytes", "max.partition.fetch.bytes"),
-    "metadata.max.age.ms": _number("metadata_max_age_ms", "topic.metadata.refresh.interval.ms", "metadata.max.age.ms"),
-    "receive.buffer.bytes": _number("receive_buffer_bytes", "socket.receive.buffer.bytes", "receive.buffer.bytes"),
-    "reconnect.backoff.ms": _number("reconnect_backoff_ms", "reconnect.backoff.ms", "reconnect.backoff.ms"),
-    "send.buffer.bytes": _number("send_buffer_bytes", "socket.send.buffer.bytes", "send.buffer.bytes"),
+    "connections.max.idle.ms": _number(
+        "connections_max_idle_ms", "connections.max.idle.ms", "connections.max.idle.ms", least=0, most=_INT
+    ),
+    "fetch.max.bytes": _number(None, "fetch.max.bytes", "fetch.max.bytes", least=10**6, most=_INT - 512),
+    "linger.ms": _number(None, "linger.ms", None, least=0, most=300),
+    "max.partition.fetch.bytes": _number(None, "max.partition.fetch.bytes", "max.partition.fetch.bytes", least=1, most=10**9),
+    "metadata.max.age.ms": _number(
+        "metadata_max_age_ms", "topic.metadata.refresh.interval.ms", "metadata.max.age.ms", least=0, most=3_600_000
+    ),
+    "receive.buffer.bytes": _number(
+        "receive_buffer_bytes", "socket.receive.buffer.bytes", "receive.buffer.bytes", least=0, most=10**8
+    ),
+    "reconnect.backoff.ms": _number("reconnect_backoff_ms", "reconnect.backoff.ms", "reconnect.backoff.ms", least=0, most=1_000),
+    "send.buffer.bytes": _number("send_buffer_bytes", "socket.send.buffer.bytes", "send.buffer.bytes", least=0, most=10**8),
     "socket.connection.setup.timeout.ms": _number(
-        None, "socket.connection.setup.timeout.ms", "socket.connection.setup.timeout.ms"
+        None, "socket.connection.setup.timeout.ms", "socket.connection.setup.timeout.ms", least=1_000, most=_INT
     ),
 }
-"""By the names of Kafka's Java clients. Options on which exactness, the login or time limits depend are left out."""
+"""By the names of Kafka's Java clients. Options on which exactness, the login or time limits depend are left out.
+
+Bounds are librdkafka's, with what Tandem sets beside them: it reconnects after a second at most, an append for a request may have
+400 ms, and a fetch has room for a record of the client's own limit.
+"""
 
 
 def option_fault(kafka: KafkaSettings) -> str | None:

@@ -69,6 +69,12 @@ class Seal:
             if files.head(KEY) is None:
                 files.put_if_absent(KEY, self.random(_BYTES))  # of several servers the first one's key stays
             with files.open(KEY) as opened:
-                return OctKey.import_key(opened.read())
+                content = opened.read()
         except OSError as error:
             raise Unreadable(f"cannot read the key {KEY} of the servers: {error.strerror or error}") from error
+        if len(content) != _BYTES:
+            raise Unreadable(
+                f"the key {KEY} of the servers has {len(content)} bytes, expected {_BYTES}; restore it, or delete it: then "
+                "sealed cursors and tokens of changes expire"
+            )
+        return OctKey.import_key(content)

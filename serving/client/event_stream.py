@@ -25,6 +25,20 @@ class ServerChanges:
     changes: list[dict[str, Any]] = field(default_factory=list)
 
 
+def lines_of(pieces: Iterable[bytes]) -> Iterator[str]:
+    """The lines of a stream that arrives in pieces, each of which ends with a line feed; the last one is left out if it does not.
+
+    Python also breaks text at other characters, such as U+2028, which a row's text may have.
+    """
+    begun: list[bytes] = []
+    for piece in pieces:
+        *ended, rest = piece.split(b"\n")
+        for line in ended:
+            yield b"".join([*begun, line]).decode()
+            begun.clear()
+        begun.append(rest)
+
+
 def parse_events(lines: Iterable[str]) -> Iterator[ServerChanges]:
     """The updates of the lines of a stream; an event that the lines break off is left out."""
     event: dict[str, str] = {}

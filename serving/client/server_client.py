@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from tandem.serving.client.answers import RecordPlace, RowsPage, SentEvents, ServerAnswer
-from tandem.serving.client.event_stream import ServerChanges, parse_events
+from tandem.serving.client.event_stream import ServerChanges, lines_of, parse_events
 from tandem.serving.client.parameters import AnswerOptions, Key, Parameters, row_parameters, text_of, waiting_parameters
 from tandem.serving.http.protocol.media_types import ARROW, JSON, NDJSON
 from tandem.serving.read.outputs import Late, Output
@@ -150,7 +150,11 @@ class Client:
         release: int | None = None,
     ) -> RowsPage:
         """The rows of many keys at once, in their order; `at` gives the versions of a table that were valid then."""
-        named = [{name: None if value is None else text_of(value) for name, value in key.items()} for key in keys]
+        # A truth value stays one, so that it finds no text that is written like it.
+        named = [
+            {name: value if value is None or isinstance(value, bool) else text_of(value) for name, value in key.items()}
+            for key in keys
+        ]
         body = {
             "keys": named,
             **({"measures": list(measures)} if measures else {}),
@@ -187,7 +191,7 @@ class Client:
         with self.http.stream("GET", f"/views/{quote(view, safe='')}/changes", params=asked) as answer:
             if answer.status_code != httpx.codes.OK:
                 answer.read()
-            for update in parse_events(_checked(answer).iter_lines()):
+            for update in parse_events(lines_of(_checked(answer).iter_bytes())):
                 if update.over is not None:
                     raise Refused(httpx.codes.GONE, update.over)
                 yield update

@@ -4,12 +4,14 @@ It applies twice: first to states, of which it skips only those that no selected
 Merging and arranging combine only states that agree in all their keys, and in time as far as the window says.
 """
 
+import re
 from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from functools import lru_cache, reduce
+from math import isfinite
 from operator import and_
 from typing import Any, Final
 
@@ -37,6 +39,7 @@ Between = tuple[datetime | None, datetime | None]
 
 ALWAYS: Final[Between] = (None, None)
 
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _UNITS: Final = {
     "s": timedelta(seconds=1),
     "m": timedelta(minutes=1),
@@ -362,8 +365,10 @@ def _parse(view: View, name: str, text: str, kind: pa.DataType) -> pa.Scalar:
             raise _misfit(view, name, repr(text), kind)
         if pa.types.is_integer(kind) and not text.removeprefix("-").isdecimal():  # Arrow reads 0x10 as 16
             raise _misfit(view, name, repr(text), kind)
-        if pa.types.is_decimal(kind):
+        if pa.types.is_decimal(kind) and _NUMBER.fullmatch(text):  # Python reads 1_0 as 10
             return python_values.scalar(exact_decimals(kind)(Decimal(text)), kind)
+        if pa.types.is_floating(kind) and not isfinite(float(text)):  # no row has such a key
+            raise _misfit(view, name, repr(text), kind)
         return python_values.scalar(text, pa.string()).cast(kind)
     except (pa.ArrowException, ArithmeticError, ValueError, BadSelection):
         raise _misfit(view, name, repr(text), kind) from None

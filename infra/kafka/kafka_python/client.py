@@ -313,10 +313,13 @@ def _hung_up(address: Address) -> str:
 def _refusal(server: str, timeout_s: int) -> str:
     """Why host:port cannot be reached; empty if it listens."""
     host, _, port = server.rpartition(":")
-    if not host or not port.isdigit():
-        return f"invalid server {server!r}; expected host:port"
+    invalid = f"invalid server {server!r}; expected host:port"
+    if not host or not (port.isascii() and port.isdigit()):
+        return invalid
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
     except OSError as error:
         return (error.strerror or str(error)).lower()
+    except (ValueError, OverflowError):  # a host that IDNA cannot encode, or a port of too many digits
+        return invalid
     return ""

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tandem.serving.read.outputs import Late, Output
 from tandem.serving.read.provenance import Layer
+from tandem.serving.read.selection import BadSelection
 
 Pairs = tuple[tuple[str, str], ...]
 """Names and values of parameters, in order."""
@@ -200,6 +201,12 @@ class RowParameters(_Parameters):
 
 
 def key_texts(parameters: Iterable[tuple[str, str]], null: Iterable[str]) -> list[str]:
-    """The keys among a request's parameters as `NAME=VALUE`, and as `NAME` alone those that must be NULL."""
+    """The keys among a request's parameters as `NAME=VALUE`, and as `NAME` alone those that must be NULL.
+
+    Raises BadSelection for a value where the name of a key has to be.
+    """
     given = [f"{name.removeprefix(KEYS)}={value}" for name, value in parameters if name.startswith(KEYS)]
-    return [*given, *(name.partition("=")[0] for name in null)]
+    names = [*null]
+    if (wrong := next((name for name in names if "=" in name), None)) is not None:
+        raise BadSelection(f"invalid null={wrong!r}; expected the name of a key, such as null=city, and values as key.city=OSLO")
+    return [*given, *names]

@@ -193,8 +193,10 @@ async def ask_all_fresh(
         return not _lacking(snapshot, views, position)
 
     def why(snapshot: Snapshot) -> str:
-        behind = f"; answers of {', '.join(older(snapshot))} would be older than the last" if older(snapshot) else ""
-        return f"{_lacking(snapshot, views, position)} offsets below min_position are not counted{behind}"
+        lacking, behind = _lacking(snapshot, views, position), older(snapshot)
+        reasons = [f"{lacking} offsets below min_position are not counted"] if lacking or not behind else []
+        reasons += [f"answers of {', '.join(behind)} would be older than the last"] if behind else []
+        return "; ".join(reasons)
 
     return await _once(server, lane, holds, ask, why, views=views)
 

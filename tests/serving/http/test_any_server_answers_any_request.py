@@ -241,3 +241,12 @@ def test_a_monotonic_client_gets_no_older_publication_and_no_older_sql(world: Wo
         assert plain.sql("SELECT sum(n) AS n FROM per_page").rows[0]["n"] == 20
         servers[1].seconds += SELDOM_S
         assert ask.sql("SELECT sum(n) AS n FROM per_page").rows[0]["n"] == 40
+
+
+def test_sql_that_would_be_older_is_refused_with_that_reason_alone(world: World) -> None:
+    seen = urlsafe_b64encode(b"[9,{}]").decode().rstrip("=")
+    with Served(world, {"wait_s": 1}).asker() as asker:
+        answer = asker.post("/sql", json={"statement": "SELECT 1 FROM ever"}, headers={"Tandem-Monotonic": seen})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (504, "1")
+    expected = "not as fresh as requested within 1 s: answers of per_page, ever, inverse would be older than the last"
+    assert answer.json()["detail"].startswith(expected)

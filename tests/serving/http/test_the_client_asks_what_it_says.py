@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tandem.serving.client import server_client as clients
+from tandem.serving.client.event_stream import lines_of, parse_events
 from tandem.serving.client.server_client import Client, Refused
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Value
@@ -91,6 +92,21 @@ def test_you_read_what_you_wrote(world: World, client: Client) -> None:
     assert client.lookup("per_page", [{"page": "/mine"}], min_position=written).rows == [row]
     found = client.sql("SELECT n FROM per_page WHERE page = '/mine'", min_position=written)
     assert (found.rows, found.total) == ([{"n": row["n"]}], 1)
+
+
+@pytest.mark.parametrize("page", ["a\u2028b\u2029", "\x85", "\x0b\x0c\x1c\x1d\x1e", "\r\n", "é☃: \n\n"])
+def test_changes_may_have_any_text(world: World, client: Client, page: str) -> None:
+    token = client.http.get("/views/per_page/changes", headers={"Accept": "application/json"}).json()["token"]
+    world.append(0, hit(page, 1))
+    world.trigger()
+    assert [row["page"] for row in next(client.changes("per_page", since=token)).rows] == [page]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_a_stream_may_arrive_in_any_pieces(size: int) -> None:
+    sent = 'id: 1\nevent: rows\ndata: {"rows":[{"page":"\u2028é\x85"}]}\n\n: still here\n\nid: 2\n\nid: 3\ndata: {"rows"'.encode()
+    found = [*parse_events(lines_of(sent[start : start + size] for start in range(0, len(sent), size)))]
+    assert [(update.token, [*update.rows]) for update in found] == [("1", [{"page": "\u2028é\x85"}]), ("2", [])]
 
 
 def test_a_refusal_is_raised_with_its_sentence(client: Client) -> None:

@@ -200,6 +200,19 @@ def test_tokens_have_one_length_whatever_they_contain(tmp_path: Path) -> None:
     assert seal.close("x") != seal.close("x")
 
 
+@pytest.mark.parametrize("content", [b"", b"short", b"x" * 33], ids=len)
+def test_a_damaged_key_is_reported_until_it_is_deleted(tmp_path: Path, content: bytes) -> None:
+    served = Served(made(tmp_path / "w", 1))
+    files = served.world.tables.storage()
+    files.put_if_absent(KEY, content)
+    with served.asker() as asker:
+        answer = asker.get("/views/per_page/rows")
+        assert (answer.status_code, answer.json()["code"]) == (503, "table-unreadable")
+        assert f"has {len(content)} bytes, expected 32; restore it, or delete it" in answer.json()["detail"]
+        files.delete([KEY])
+        assert asker.get("/views/per_page/rows").status_code == 200
+
+
 @pytest.mark.parametrize(
     "reasons",
     [
