@@ -264,9 +264,10 @@ def _check_parts(view: View, place: str) -> None:
         value: Any = getattr(view, part)
         if not isinstance(value, Mapping):
             raise DefinitionError(f"{place}: {not_a_mapping(part, value)}")
-    if not isinstance(view.source, Source):
-        rows = "; of a table take its rows: source=price_of.rows()" if isinstance(view.source, View | MethodType) else ""
-        raise DefinitionError(f"{place}: source is {display_text(view.source)}, not a Source, such as source=orders{rows}")
+    source: Any = view.source
+    if not isinstance(source, Source):
+        rows = "; of a table take its rows: source=price_of.rows()" if isinstance(source, View | MethodType) else ""
+        raise DefinitionError(f"{place}: source is {display_text(source)}, not a Source, such as source=orders{rows}")
 
 
 @contextmanager
