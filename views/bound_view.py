@@ -40,6 +40,7 @@ class BoundView:
     """A view whose every expression is checked and typed; `earlier` are state columns of earlier definitions alone.
 
     `lookups_of_filter` are the names of the look-ups that the filter reads, and of those by which these find their rows.
+    `lookups_of_rows` decide which events count, and in which row: they reject, or filter, keys or window read them.
     """
 
     keys: tuple[tuple[str, Expression], ...]
@@ -50,6 +51,7 @@ class BoundView:
     earlier: tuple[tuple[str, pa.DataType], ...] = ()
     lookups: tuple[BoundLookup, ...] = ()
     lookups_of_filter: frozenset[str] = frozenset()
+    lookups_of_rows: frozenset[str] = frozenset()
 
     @property
     def states(self) -> list[tuple[str, pa.DataType]]:

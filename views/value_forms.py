@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from types import BuiltinFunctionType, FunctionType, MemberDescriptorType
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType
 from typing import Any, Final
 
 from tandem.views.definition_text import call, span
 from tandem.views.errors import DefinitionError
 
 UNITS: Final = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
+_MOST_SHOWN: Final = 200
 _SPAN: Final = re.compile(r"\s*(\d+)\s*(d(?:ays?)?|h(?:ours?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])\s*", re.IGNORECASE)
 _EXAMPLES: Final = {
     "keys": "{'city': 'city'}",
@@ -25,13 +26,18 @@ MAPPINGS: Final = (*_EXAMPLES,)
 
 
 def display_text(value: object) -> str:
-    """A value in a message: a function or class by its name, because its address says nothing."""
+    """A value in a message: a function, class or method by its name, because its address says nothing, and what is long by its
+    kind.
+    """
+    if isinstance(value, MethodType):
+        return f"the method {value.__name__}"
     if isinstance(value, MemberDescriptorType):
         return f"{value.__objclass__.__name__}.{value.__name__}"
     if isinstance(value, FunctionType | BuiltinFunctionType | type):
         kind = "class" if isinstance(value, type) else "function"
         return "a lambda" if value.__name__ == "<lambda>" else f"the {kind} {value.__name__}"
-    return repr(value)
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"a {type(value).__name__}"
 
 
 def not_a_text(value: object) -> str:

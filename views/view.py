@@ -164,8 +164,11 @@ def _binding(view: View) -> BoundView:
 
     where = None if view.where is None else condition("where", view.where)
     in_filter = lookups_behind(bind_expression(view.where or "TRUE", fields, event), lookups)
+    in_rows = in_filter.union(name for name, lookup in view.lookup.items() if lookup.reject)
     keys = tuple((name, expression(f"key {name!r}", text)) for name, text in view.keys.items())
     looked_at = tuple(expression("window", text) for text in view.window.inputs)
+    for text in (*view.keys.values(), *view.window.inputs):
+        in_rows |= lookups_behind(bind_expression(text, fields, event), lookups)
     try:
         placement = view.window.bind(view.source, [input_.type for input_ in looked_at])
     except DefinitionError as error:
@@ -218,7 +221,9 @@ def _binding(view: View) -> BoundView:
     add_derived_measures(view, measures, place)
     check_columns(place, names_of_columns(placement), [*view.keys, *columns_of(measures.values())])
     bound = tuple(measures[name] for name in view.measures)
-    return BoundView(keys, where, bound, placement, looked_at, lookups=lookups, lookups_of_filter=in_filter)
+    return BoundView(
+        keys, where, bound, placement, looked_at, lookups=lookups, lookups_of_filter=in_filter, lookups_of_rows=in_rows
+    )
 
 
 def add_derived_measures(view: View, measures: dict[str, BoundMeasure], place: str) -> None:

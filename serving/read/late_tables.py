@@ -21,12 +21,12 @@ from tandem.serving.read.provenance import Layer, TableProvenance
 from tandem.serving.read.realtime_tail import RealtimeTail
 from tandem.views.arrow import arrays
 from tandem.views.composite.rollup import root
-from tandem.views.composite.table import looked_up, lookup_kinds
+from tandem.views.composite.table import Table, looked_up, lookup_kinds
 from tandem.views.kernel.kernel import touched
 from tandem.views.lookup.lookup import How
 from tandem.views.source.source import Source
 from tandem.views.source.watermark import Maxima
-from tandem.views.view import View
+from tandem.views.view import View, bind
 from tandem.views.windows.placement import WINDOW_COLUMNS
 
 Times = tuple[tuple[int, int], ...]
@@ -89,7 +89,7 @@ class TableReader:
             before = provenance[source].corrections if source in provenance else 0
             provenance[source] = TableProvenance(tail.committed, corrections + before)
             times += late
-        return LateTables(provenance, _union(times))
+        return LateTables(provenance, _union(_of_windows(of, times)))
 
     def versions(
         self, publication: Publication, tails: Mapping[str, RealtimeTail], views: Mapping[str, View], *, layer: Layer
@@ -151,6 +151,19 @@ def _late(
             times += some
             most = max(most, changed.num_rows)
     return most, times
+
+
+def _of_windows(view: View, times: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+    """The times that the windows of rows overlap which may change with what events of these times find.
+
+    If windows depend on which events there are, and a table on which of them count, one event more changes windows after it.
+    """
+    bound = bind(view)
+    deciding = any(isinstance(view.lookup[name].table, Table) for name in bound.lookups_of_rows)
+    if times and deciding and bound.placement.timing.slice_at is None:
+        return [(_FIRST, _LAST)]
+    # The end of a window in the order of the log is its last event.
+    return [(max(start - 1, _FIRST), end) for start, end in times] if bound.placement.in_order else times
 
 
 def _union(times: Sequence[tuple[int, int]]) -> Times:

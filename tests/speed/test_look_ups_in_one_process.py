@@ -269,6 +269,49 @@ def test_a_row_without_a_label_is_the_oracles_whatever_happens_in_between(shop: 
     assert none.corrections == 0
 
 
+OTHER_WINDOWS = {
+    "the last event of a window": ("count_window(1)", None, [0, 140], [140]),
+    "the last event of the last window": ("sliding_count_window(1)", None, [0, 140], [140]),
+    "the first event of a session": ("session(minutes=1)", None, [0, 140], [140]),
+    "windows of events that count": ("count_window(1)", "p IS NOT NULL", [0, 150, 300], [0, 300]),
+    "the last event that counts": ("sliding_count_window(2)", "p IS NOT NULL", [0, 150, 300], [0]),
+    "sessions that an event joins": ("session(minutes=3)", "p IS NOT NULL", [0, 150, 300], [0, 300]),
+    "windows that a price ends": ("punctuation('p.price > 3')", None, [0, 150, 300], [0]),
+}
+"""A window, a filter, when a is ordered, or b in between, and the starts of rows that the price of b since 140 may change."""
+
+
+@pytest.mark.each_run("the last event of a window", "windows of events that count", "sessions that an event joins")
+@pytest.mark.parametrize("name", OTHER_WINDOWS)
+def test_rows_of_other_windows_that_a_late_version_may_change_are_labelled(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, where, seconds_of, starts = OTHER_WINDOWS[name]
+    imported = "session, sliding_count_window, total, tumbling, count_window, punctuation"
+    other = DEFINITIONS.replace("total, tumbling", imported).replace("tumbling(minutes=10)", f"{window}")
+    other = other.replace("by_time = View(", f"by_time = View(where={where!r}, ")
+    monkeypatch.setattr(f"{__name__}.DEFINITIONS", other)
+    shop = shop_in(tmp_path, monkeypatch)
+    for layer in (shop.prices, shop.orders):
+        layer.start()
+
+    def cost(sku: str, since: int, price: int) -> None:
+        shop.prices.topic.append([json.dumps({"sku": sku, "since": at(since), "price": price}).encode()])
+        shop.prices.drain()
+
+    cost("a", 0, 1)
+    cost("b", 200, 1)
+    orders = [("b" if second in (140, 150) else "a", second) for second in seconds_of]
+    shop.orders.topic.append(
+        [json.dumps({"at": at(second), "city": "Oslo", "sku": sku, "items": 1}).encode() for sku, second in orders]
+    )
+    shop.orders.drain()
+    cost("b", 140, 5)
+    rows = given(Reader(shop.orders.tables).answer("by_time")).rows()
+    labelled = [seconds(row, "window_start")["window_start"] for row in rows if "late_table" in row.get("_exactness", ())]
+    assert labelled == starts
+
+
 @pytest.mark.each_run("the layer's file-0")
 @pytest.mark.parametrize("table_mb", [0])
 @pytest.mark.parametrize("what", ["the layer's file", "the batch file"])

@@ -74,6 +74,26 @@ def test_what_a_rollup_cannot_say_is_refused_at_its_place(tmp_path: Path, statem
     assert str(error.value).startswith("definitions.sql:")
 
 
+@pytest.mark.parametrize(
+    ("parent", "sentence"),
+    [
+        ("visits", "rollup wrong: no view 'visits' before it; views: none"),
+        ("latest", "rollup wrong: no view 'latest' before it; views: none"),
+        ("hour", "no source or view 'hour' in definitions.sql or definitions.py; those of definitions.py: hourly, hits"),
+    ],
+)
+def test_a_parent_that_is_no_view_is_refused_beside_definitions_in_python(tmp_path: Path, parent: str, sentence: str) -> None:
+    (python,) = (step.text for step in steps("rollups.md") if isinstance(step, File))
+    (tmp_path / "tandem.toml").touch()
+    (tmp_path / "definitions.py").write_text(python[: python.index("daily = ")])
+    source = HITS[: HITS.index("CREATE VIEW")].replace("SOURCE hits", "SOURCE visits")
+    table = "CREATE TABLE latest (PRIMARY KEY (page)) AS SELECT * FROM visits;"
+    (tmp_path / "definitions.sql").write_text(f"{source}{table}\nCREATE ROLLUP wrong AS SELECT n FROM {parent};\n")
+    with pytest.raises(DefinitionError) as error:
+        load(tmp_path)
+    assert sentence in str(error.value)
+
+
 def test_names_in_group_by_may_be_quoted_and_in_capitals_as_those_of_a_view(tmp_path: Path) -> None:
     (tmp_path / "tandem.toml").touch()
     written = 'SELECT "country", page, n FROM hourly GROUP BY "country", PAGE, Window_Start'

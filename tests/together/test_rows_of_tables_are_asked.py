@@ -268,6 +268,9 @@ def test_a_data_frame_has_the_rows(spark: SparkSession, story: Story) -> None:
     [
         ("VIEWS = (latest, sizes)", "VIEWS = (sizes,)", "view 'sizes': the table whose rows it reads is not in VIEWS"),
         ("latest.rows()", "latest.row()", "'Table' object has no attribute 'row'"),
+        ("latest.rows()", "latest", "source is a Table, not a Source, such as source=orders; of a table take its rows: source="),
+        ("latest.rows()", "latest.rows", "source is the method rows, not a Source, such as source=orders; of a table take its"),
+        ("latest.rows()", "(hits, latest)", "view 'sizes': source: a Table is not a Source, such as source=(seen, clicks)"),
         ("bytes % 2 = 1", "byte % 2 = 1", "'byte % 2 = 1' names a field 'byte' that TableRow does not have"),
     ],
 )

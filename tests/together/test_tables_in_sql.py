@@ -64,6 +64,7 @@ def test_a_view_of_a_table_counts_its_rows(tmp_path: Path) -> None:
         ("(PRIMARY KEY (sku), price TEXT) AS SELECT * FROM prices", "a table's brackets have its PRIMARY KEY alone"),
         ("(PRIMARY KEY (sku)) SELECT * FROM prices", "CREATE TABLE wrong ends with AS SELECT ..."),
         ("(PRIMARY KEY (sku)) AS SELECT price FROM prices", "PRIMARY KEY names columns of SELECT; sku is not one of price"),
+        ("(PRIMARY KEY (sku, sku)) AS SELECT * FROM prices", "PRIMARY KEY names sku twice"),
         ("(PRIMARY KEY (sku)) AS SELECT sku FROM prices", "table wrong has no columns besides its key; select some, or *"),
         ("(PRIMARY KEY (sku)) AS SELECT sku, price, PRICE FROM prices", "two columns are called PRICE"),
         ("(PRIMARY KEY (sku)) AS SELECT sku, price + 1 FROM prices", "the column has no name: price + 1 AS name"),

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from types import ModuleType
+from types import MethodType, ModuleType
 from typing import Any, Final, TypeVar
 
 from tandem.views.alert import Alert
@@ -264,8 +264,10 @@ def _check_parts(view: View, place: str) -> None:
         value: Any = getattr(view, part)
         if not isinstance(value, Mapping):
             raise DefinitionError(f"{place}: {not_a_mapping(part, value)}")
-    if not isinstance(view.source, Source):
-        raise DefinitionError(f"{place}: source is {display_text(view.source)}, not a Source, such as source=orders")
+    source: Any = view.source
+    if not isinstance(source, Source):
+        rows = "; of a table take its rows: source=price_of.rows()" if isinstance(source, View | MethodType) else ""
+        raise DefinitionError(f"{place}: source is {display_text(source)}, not a Source, such as source=orders{rows}")
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from tandem.views.project.isolated_import import DEFINITIONS, SQL_DEFINITIONS, P
 from tandem.views.project.python_code import parsed
 from tandem.views.project.unknown_names import unknown_name
 from tandem.views.source.source import Source
+from tandem.views.view import View
 
 STORED: Final = "<release "
 """How the names of files begin in code that was loaded from stored files."""
@@ -104,7 +105,7 @@ def _sentence(loader: ProjectLoader, error: BaseException) -> str:
 
 
 def _wrong_source(loader: ProjectLoader, name: str) -> str:
-    """Why a view of definitions.sql has no source in definitions.py."""
+    """Why a view of definitions.sql has no source, or a rollup no parent, in definitions.py."""
     if SQL_DEFINITIONS in loader.get_source(DEFINITIONS) and any(
         name in _targets(statement) for statement in _statements(loader, DEFINITIONS)
     ):
@@ -112,8 +113,8 @@ def _wrong_source(loader: ProjectLoader, name: str) -> str:
             f"definitions.py imports definitions_sql before it defines {name}, of which definitions.sql has a view; write that "
             "view in definitions.py"
         )
-    sources = [variable for variable, value in vars(loader.modules[DEFINITIONS]).items() if isinstance(value, Source)]
-    return f"no source {name!r} in definitions.sql or definitions.py; sources of definitions.py: {listed(name, sources)}"
+    those = [variable for variable, value in vars(loader.modules[DEFINITIONS]).items() if isinstance(value, Source | View)]
+    return f"no source or view {name!r} in definitions.sql or definitions.py; those of definitions.py: {listed(name, those)}"
 
 
 def _right_form(loader: ProjectLoader, error: BaseException, file: str, line: int) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any, Final, overload
 from tandem.views.errors import DefinitionError
 from tandem.views.source.rows_source import RowsOfTable
 from tandem.views.source.source import Source
+from tandem.views.value_forms import display_text
 
 _BETWEEN: Final = "+"
 """Between the names of sources in that of all; no source's name has it."""
@@ -30,7 +31,7 @@ def unite(sources: tuple[Source, ...]) -> UnitedSource:
     """Several sources as one. Raises DefinitionError for fewer than two, or two that are the same."""
     for each in sources:
         if not isinstance(each, Source) or isinstance(each, UnitedSource):
-            raise DefinitionError(f"source: {each!r} is not a Source, such as source=(seen, clicks)")
+            raise DefinitionError(f"source: {display_text(each)} is not a Source, such as source=(seen, clicks)")
     if len(sources) < 2:
         raise DefinitionError(f"source: a tuple of {len(sources)}; write source=seen, or several such as source=(seen, clicks)")
     for number, each in enumerate(sources):

@@ -213,7 +213,7 @@ def _sources_elsewhere(definitions: _Definitions, *, beside: bool) -> Iterator[s
     for rollup in definitions.rollups.values():
         name = rollup.parent.name() or ""
         if name.casefold() not in before:
-            if not beside or name.casefold() in definitions.rollups:
+            if not beside or name.casefold() in {**definitions.rollups, **definitions.sources, **definitions.tables}:
                 have = listed(name, before.values())
                 raise rollup.parent.fault(f"rollup {rollup.name}: no view {name!r} before it; views: {have}")
             yield name

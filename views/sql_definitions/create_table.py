@@ -65,6 +65,8 @@ def table_text(name: str, head: Fragment) -> TableText:
         key = part.name() if len(part.words) == 1 else None
         if key is None or (columns and key not in columns):
             raise part.fault(f"PRIMARY KEY names columns of SELECT; {part.text} is not one of {listed(part.text, columns)}")
+        if key in table.key:
+            raise part.fault(f"PRIMARY KEY names {key} twice")
         table.key[key] = columns[key] if columns else part
     if not table.key:
         raise named.fault("a PRIMARY KEY names columns")

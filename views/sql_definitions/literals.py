@@ -49,7 +49,7 @@ def constant(part: Fragment, calls: Calls | None = None) -> Any:
     if part.begins("{"):
         inner, after = part.brackets(0)
         if after == len(part.words):
-            return dict(_member(item, calls) for item in inner.split(","))
+            return _struct(inner, calls)
     if (called := part.call()) is not None and calls is not None and called[0].lower() in calls:
         return calls[called[0].lower()](*(constant(item, calls) for item in called[1]))
     if len(part.words) == 2 and part.words[1].token_type == TokenType.STRING:
@@ -58,6 +58,17 @@ def constant(part: Fragment, calls: Calls | None = None) -> Any:
         if part.begins("TIMESTAMP") or part.begins("TIMESTAMPTZ"):
             return _time(part)
     return _number(part)
+
+
+def _struct(part: Fragment, calls: Calls | None) -> dict[str, Any]:
+    """The members by name. Raises DefinitionError for a name that is there twice, of which one value would be lost."""
+    members: dict[str, Any] = {}
+    for item in part.split(","):
+        name, value = _member(item, calls)
+        if name in members:
+            raise item.fault(f"{name!r} is given twice")
+        members[name] = value
+    return members
 
 
 def _member(part: Fragment, calls: Calls | None) -> tuple[str, Any]:

@@ -100,7 +100,11 @@ busy = Alert(page_traffic, when="hits > 100")
 @pytest.mark.parametrize(
     ("python", "sql", "says"),
     [
-        (PYTHON_SOURCE, TRAFFIC.replace("requests", "request"), "no source 'request' in definitions.sql or definitions.py"),
+        (
+            PYTHON_SOURCE,
+            TRAFFIC.replace("requests", "request"),
+            "no source or view 'request' in definitions.sql or definitions.py",
+        ),
         (f"from definitions_sql import page_traffic\n{PYTHON_SOURCE}", TRAFFIC, "imports definitions_sql before it defines"),
         (DEFINITIONS, TRAFFIC, "'page_traffic'"),
     ],

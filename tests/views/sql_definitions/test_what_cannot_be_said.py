@@ -45,6 +45,7 @@ OF_VIEWS = {
     "SELECT matches('a«{3,2} b', define => {'a': 'amount > 1'}) AS m FROM orders": "the largest number of '{3,2}' is 2",
     "SELECT «matches('a b', define => {'c': 'amount > 1'}) AS m FROM orders": "define has the symbol 'c'",
     "SELECT matches('a b', define => {«'a'}) AS m FROM orders": "a member of a struct is a name, a colon and a constant",
+    "SELECT matches('a', define => {a: 'amount > 1', «a: 'amount < 1'}) AS m FROM orders": "'a' is given twice",
     "SELECT matches(«a, define => {'a': 'amount > 1'}) AS m FROM orders": "a is not a constant",
     "SELECT «matches('a') AS m FROM orders": "matches has the form matches(pattern, define => ..., limit => 1000, by => None)",
     "SELECT «matches('a', define => {a: 'amount > LAST(amount, 2)'}) AS m FROM orders": "LAST has the form LAST(a.x) or LAST(x)",

@@ -140,18 +140,22 @@ class _Parser:
         while self.word == "|":
             self.advance()
             branches.append(self.sequence())
+            self.refuse_many(Alternatives(tuple(branches)))
         return branches[0] if len(branches) == 1 else Alternatives(tuple(branches))
 
     def sequence(self) -> Item:
         items: list[Item] = []
         while self.kind == 1 or self.word == "(":
             items.append(self.repetition())
-            if _places(Sequel(tuple(items))) > MOST_PLACES:
-                self.fail(f"counted out it has more than {MOST_PLACES} symbols", 0)
+            self.refuse_many(Sequel(tuple(items)))
         if not items:
             what = f"{self.word!r} stands" if self.word else "the pattern ends"
             self.fail(f"{what} where a symbol or '(' is expected, such as in {_EXAMPLE}")
         return items[0] if len(items) == 1 else Sequel(tuple(items))
+
+    def refuse_many(self, item: Item) -> None:
+        if _places(item) > MOST_PLACES:
+            self.fail(f"counted out it has more than {MOST_PLACES} symbols", 0)
 
     def repetition(self) -> Item:
         start = self.place
@@ -170,9 +174,10 @@ class _Parser:
                     "'(' is not closed" if not self.word else f"{self.word!r} stands where ')' is expected", self._where(start)
                 )
             self.advance()
-        least, most = self.quantifier()
-        if (least, most) == (1, 1):
+        counts = self.quantifier()
+        if counts is None:
             return item
+        least, most = counts
         if most != 1 and nullable(item):
             self.fail("a group that matches nothing, too, cannot be repeated: it would be unclear how often", start)
         reluctant = self.word == "?"
@@ -180,19 +185,19 @@ class _Parser:
             self.advance()
         if self.word in ("*", "+", "?") or self.kind == 2:
             self.fail(f"{self.word!r} follows a quantifier; put what is repeated into brackets")
-        return Repeat(item, least, most, reluctant)
+        return item if counts == (1, 1) else Repeat(item, least, most, reluctant)
 
     def _where(self, start: int) -> int:
         return self.place if self.word else start
 
-    def quantifier(self) -> tuple[int, int | None]:
-        """How often the item before is repeated: once without a quantifier."""
+    def quantifier(self) -> tuple[int, int | None] | None:
+        """How often the item before is repeated; None without a quantifier."""
         if self.kind == 3 and self.word in _QUANTIFIERS:
             counts: tuple[int, int | None] = _QUANTIFIERS[self.word]
         elif self.kind == 2:
             counts = self.counts(self.word[1:-1])
         else:
-            return 1, 1
+            return None
         self.advance()
         return counts
 
