@@ -91,9 +91,9 @@ def _view(tables: Tables, receipt: Receipt) -> View:
 def selection_of(view: View, receipt: Receipt) -> Selection:
     """The selection of the question."""
     asked = receipt.asked
-    times = {name: None if asked[name] is None else parse_time(asked[name]) for name in ("from", "to", "at")}
+    start, end, at = (None if text is None else parse_time(text) for text in (asked["from"], asked["to"], asked["at"]))
     keys = parse_keys(view, [name if value is None else f"{name}={_text(value)}" for name, value in asked["keys"].items()])
-    return select(view, keys, (times["from"], times["to"]), one=asked["one"], at=times["at"])
+    return select(view, keys, (start, end), one=asked["one"], at=at)
 
 
 def rows_again(tables: Tables, tail: LogTail, view: View, receipt: Receipt) -> pa.Table:
