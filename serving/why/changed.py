@@ -18,8 +18,9 @@ Values are integers and decimals, so nothing is rounded. Other measures have no 
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal, localcontext
 from typing import Any, Final, Literal, Self, get_args
 
 import pyarrow as pa
@@ -56,6 +57,7 @@ from tandem.views.oracle.versions import lookup_rows
 from tandem.views.source.united_source import names_of
 from tandem.views.source.watermark import final_until, least
 from tandem.views.view import View, answer_schema, bind, group_columns
+from tandem.views.windows import Session
 
 Cause = Literal["new events", "late events", "duplicates", "definition", "tables", "accepted gaps", "erasure"]
 CAUSES: Final[tuple[Cause, ...]] = get_args(Cause)
@@ -64,6 +66,9 @@ Groups = dict[Group, list[CountedRow]]
 EVERYTHING: Final = Selection()
 LISTED: Final = 20
 """The most events of a row that are listed; all are counted."""
+
+_DIGITS: Final = 100
+"""More than the differences of totals have, whose states have at most 38: nothing is rounded."""
 
 
 @dataclass(frozen=True)
@@ -117,12 +122,10 @@ class RowChanges:
         """
         _check(first, second)
         check_start(second.view, chosen.start)
-        keys, span = chosen.keys, ALL_TIMES
-        if chosen.start is not None:
-            span = (chosen.start, end_of(second.view, chosen.start))
-        key = _key_table(second.view, keys)
+        keys, key = chosen.keys, _key_table(second.view, chosen.keys)
         final = FinalCuts.of(first.view, Publications(self.tables).history())
-        then, now = (self._states(each, second, AskedRow(each.view, key, span, self.most), final) for each in (first, second))
+        asked = [AskedRow(each.view, key, _span(each.view, chosen.start), self.most) for each in (first, second)]
+        then, now = (self._states(moment, second, of, final) for moment, of in zip((first, second), asked, strict=True))
         definition = () if fingerprint(first.view) == fingerprint(second.view) else _definition(first, second)
         chain = [then.before, then.repaired, then.tables, then.on_time, then.whole, now.whole]
         names = [name for name in second.view.measures if name in first.view.measures]
@@ -134,11 +137,11 @@ class RowChanges:
         wanted = [tuple(keys[name].as_py() for name in second.view.keys if name in keys), [*keys]]
         rows = []
         for group in sorted({group for state in values for group in state}, key=repr):
-            if not _is_of(second.view, group, wanted, span) or _is_gone(second, group):
+            if not _is_of(second.view, group, wanted, chosen.start) or _is_gone(second, group):
                 continue
             causes: list[Cause] = [lost or "duplicates", "duplicates", "tables", "new events", "late events"]
             states = [state.get(group) for state in values]
-            differences = tuple(_differences(second.view, names, states, [*causes, "definition", "duplicates"]))
+            differences = tuple(_differences((first.view, second.view), names, states, [*causes, "definition", "duplicates"]))
             if differences:
                 since = _since(then.whole.get(group, []), first)
                 late = {row.place for row in then.whole.get(group, [])} - {row.place for row in then.on_time.get(group, [])}
@@ -149,11 +152,11 @@ class RowChanges:
     def _states(self, moment: MomentOfLog, until: MomentOfLog, asked: AskedRow, final: "FinalCuts") -> "_States":
         """The groups of a moment's definitions: by the events of the moment, and by those until another."""
         states = _States({}, {}, {}, {}, {})
-        asked = replace(asked, span=ALL_TIMES) if bind(moment.view).placement.in_order else asked
+        ends = {**moment.ends, **until.ends}  # a source that the later definition does not read has only the earlier position
         for part in parts(root(moment.view)):
             name = part.source.name
-            end, before = until.ends.get(name, LOG_START), moment.ends.get(name, LOG_START)
-            then, now = (versions_at(self.tables, self.tail, part, each.ends) for each in (moment, until))
+            end, before = ends[name], moment.ends.get(name, LOG_START)
+            then, now = (versions_at(self.tables, self.tail, part, each) for each in (moment.ends, ends))
             log = PartLog(self.tables, part, before, end, then, now, self.tail)
             events = LogEvents(log, asked)
             candidates = events.candidates()
@@ -237,13 +240,26 @@ class FinalCuts:
 def _check(first: MomentOfLog, second: MomentOfLog) -> None:
     if isinstance(second.view, RowsView):
         raise BadSelection(f"view {second.view.name!r} counts the rows of a table, not events; ask about the table")
-    if group_columns(first.view) != group_columns(second.view):
+    if _kinds(first.view) != _kinds(second.view):
         raise BadSelection(
             f"view {second.view.name!r} had other keys or another kind of window at {first.label}, so no row can be compared"
         )
     for name, end in first.ends.items():
         if name in second.ends and not end.at_or_below(second.ends[name]):
             raise BadSelection(f"{first.label} counts more of source {name!r} than {second.label}: name the earlier one first")
+
+
+def _kinds(view: View) -> dict[str, bytes]:
+    """The kind of each column that identifies a row."""
+    schema = answer_schema(view)
+    return {name: (schema.field(name).metadata or {})[b"kind"] for name in group_columns(view)}
+
+
+def _span(view: View, start: datetime | None) -> Span:
+    """The event times of the windows that start then; nobody knows when a session ends before its events are read."""
+    if start is None or bind(view).placement.in_order:
+        return ALL_TIMES
+    return start, None if isinstance(view.window, Session) else end_of(view, start)
 
 
 def _key_table(view: View, keys: Mapping[str, pa.Scalar]) -> pa.Table:
@@ -274,11 +290,11 @@ def _answers_then(moment: MomentOfLog, otherwise: Mapping[Group, Mapping[str, An
     return {tuple(row[name] for name in columns): row for row in moment.rows.to_pylist()}
 
 
-def _is_of(view: View, group: Group, wanted: Sequence[Any], span: Span) -> bool:
+def _is_of(view: View, group: Group, wanted: Sequence[Any], start: datetime | None) -> bool:
     values, names = wanted
     if tuple(value for name, value in zip(view.keys, group, strict=False) if name in names) != values:
         return False
-    return span[0] is None or group[len(view.keys)] == span[0]
+    return start is None or group[len(view.keys)] == start
 
 
 def _is_gone(moment: MomentOfLog, group: Group) -> bool:
@@ -287,21 +303,22 @@ def _is_gone(moment: MomentOfLog, group: Group) -> bool:
 
 
 def _differences(
-    view: View, names: Sequence[str], states: Sequence[Mapping[str, Any] | None], causes: Sequence[Cause]
+    views: tuple[View, View], names: Sequence[str], states: Sequence[Mapping[str, Any] | None], causes: Sequence[Cause]
 ) -> Iterator[SplitDifference]:
     """The measures of a row that differ between its first and last state, split by the causes of its steps if they subtract."""
     for name in names:
         values = [None if state is None else state.get(name) for state in states]
-        subtracts = _subtracts(view, name)
+        subtracts = all(_subtracts(view, name) for view in views)
         if values[0] == values[-1] and (not subtracts or len({*values}) == 1):
             continue
         if not subtracts:
             yield SplitDifference(name, values[0], values[-1], None)
             continue
         numbers = [0 if value is None else value for value in values]
-        shares = dict.fromkeys(CAUSES, numbers[0] * 0)
-        for cause, before, after in zip(causes, numbers, numbers[1:], strict=False):
-            shares[cause] += after - before
+        shares = dict.fromkeys(CAUSES, numbers[-1] * 0)
+        with localcontext(prec=_DIGITS):
+            for cause, before, after in zip(causes, numbers, numbers[1:], strict=False):
+                shares[cause] += after - before
         yield SplitDifference(name, values[0], values[-1], {cause: share for cause, share in shares.items() if share})
 
 
