@@ -7,18 +7,18 @@ are what was answered. The difference of two neighbours is a part, so the parts 
 | --- | --- | --- |
 | what was answered then | the events of then, each once | duplicates, or what the log has lost since (gaps, erasure) |
 | | those of the same places that count now | duplicates |
-| | with the tables of now | tables |
+| | with the tables of now: below the cut as the batch layer looked them up | tables |
 | | and the events that came before a publication had labelled the window final | new |
 | | and those that came after that | late |
 | | by the definitions of now | definition |
-| | what is answered now | duplicates that the next recompute removes |
+| | what is answered now | duplicates that the next recompute removes, or tables in which it looks up again |
 
 Values are integers and decimals, so nothing is rounded. Other measures have no parts: the events explain them.
 """
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal, localcontext
 from typing import Any, Final, Literal, Self, get_args
@@ -32,6 +32,7 @@ from tandem.ledger.log.erasures import Erasures
 from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.serving.read.selection import BadSelection, Selection, check_start
+from tandem.serving.why.evidence import look_up
 from tandem.serving.why.moments import MomentOfLog
 from tandem.serving.why.part_log import OF_A_ROW, AskedRow, LogEvents, PartLog, WorkBounds
 from tandem.serving.why.row_groups import ALL_TIMES, Span
@@ -42,18 +43,17 @@ from tandem.views import oracle
 from tandem.views.arrow import arrays
 from tandem.views.composite.current_rows import RowsView
 from tandem.views.composite.rollup import root
+from tandem.views.composite.table import looked_up
 from tandem.views.composite.together import parts
 from tandem.views.fingerprint.definition_diff import compare
 from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.instant import microseconds
 from tandem.views.kernel import kernel
-from tandem.views.kernel.look_up import NO_VERSIONS, Versions
 from tandem.views.measures.count import Count
 from tandem.views.measures.filtered import bare
 from tandem.views.measures.total import Total
 from tandem.views.oracle.answers import Group
-from tandem.views.oracle.counted_events import CountedRow, Place
-from tandem.views.oracle.versions import lookup_rows
+from tandem.views.oracle.counted_events import NUMBER, CountedRow, Place, places
 from tandem.views.source.united_source import names_of
 from tandem.views.source.watermark import final_until, least
 from tandem.views.view import View, answer_schema, bind, group_columns
@@ -134,6 +134,7 @@ class RowChanges:
         values.insert(0, _answers_then(first, values[0]))
         values.append(_answers_then(second, values[-1]))
         lost = self._loss(first, second)
+        last: Cause = "tables" if looked_up(root(second.view)) and not now.copies else "duplicates"
         wanted = [tuple(keys[name].as_py() for name in second.view.keys if name in keys), [*keys]]
         rows = []
         for group in sorted({group for state in values for group in state}, key=repr):
@@ -141,7 +142,7 @@ class RowChanges:
                 continue
             causes: list[Cause] = [lost or "duplicates", "duplicates", "tables", "new events", "late events"]
             states = [state.get(group) for state in values]
-            differences = tuple(_differences((first.view, second.view), names, states, [*causes, "definition", "duplicates"]))
+            differences = tuple(_differences((first.view, second.view), names, states, [*causes, "definition", last]))
             if differences:
                 since = _since(then.whole.get(group, []), first)
                 late = {row.place for row in then.whole.get(group, [])} - {row.place for row in then.on_time.get(group, [])}
@@ -151,31 +152,40 @@ class RowChanges:
 
     def _states(self, moment: MomentOfLog, until: MomentOfLog, asked: AskedRow, final: "FinalCuts") -> "_States":
         """The groups of a moment's definitions: by the events of the moment, and by those until another."""
-        states = _States({}, {}, {}, {}, {})
-        ends = {**moment.ends, **until.ends}  # a source that the later definition does not read has only the earlier position
+        states = _States({}, {}, {}, {}, {}, set())
+        # A source that the later definition does not read has only the earlier positions.
+        cuts, ends = {**moment.cuts, **until.cuts}, {**moment.ends, **until.ends}
         for part in parts(root(moment.view)):
             name = part.source.name
-            end, before = ends[name], moment.ends.get(name, LOG_START)
-            then, now = (versions_at(self.tables, self.tail, part, each) for each in (moment.ends, ends))
-            log = PartLog(self.tables, part, before, end, then, now, self.tail)
-            events = LogEvents(log, asked)
+            end, before = ends[name], moment.ends[name]
+            then, now = (self._log(part, *each) for each in ((moment.cuts, moment.ends), (cuts, ends)))
+            events = LogEvents(replace(then, end=end, others=(now.below, now.above)), asked)
             candidates = events.candidates()
             copies = events.copies(candidates)
-            counted, _ = events.choose(candidates, copies)
+            counted, first = events.choose(candidates, copies)
+            above = {at for at in places(copies) if at[2] >= now.cut.get(at[:2], 0)} if first else set[Place]()
+            states.copies.update(above - {at for _, at in first.values()})
             old = [_below(each, before) for each in (candidates, copies)]
             were, _ = events.choose(old[0], old[1])
-            for state, some, versions in (
+            for state, some, log in (
                 (states.before, were, then),
                 (states.repaired, _below(counted, before), then),
                 (states.tables, _below(counted, before), now),
                 (states.whole, counted, now),
             ):
-                for group, rows in _groups(moment.view, part, events, some, versions).items():
+                for group, rows in _groups(moment.view, log, events, some).items():
                     state.setdefault(group, []).extend(rows)
                     if state is states.whole:
                         on_time = [row for row in rows if not final.late(group, name, row.place, before)]
                         states.on_time.setdefault(group, []).extend(on_time)
         return states
+
+    def _log(self, part: View, cuts: Mapping[str, Position], ends: Mapping[str, Position]) -> PartLog:
+        """A part's log, with what its look-ups find at these positions."""
+        name = part.source.name
+        below = versions_at(self.tables, self.tail, part, cuts)
+        above = below if cuts == ends else versions_at(self.tables, self.tail, part, ends)
+        return PartLog(self.tables, part, cuts[name], ends[name], below, above, self.tail)
 
     def _erasures(self, first: MomentOfLog) -> dict[str, int]:
         """By source, how many of the records that the first moment counts are erased."""
@@ -192,7 +202,7 @@ class RowChanges:
 class _States:
     """Groups of a definition: of the events before, of those that count in their places now, with new tables, and of all.
 
-    `on_time` lacks those that are late.
+    `on_time` lacks those that are late. `copies` are the places of duplicates from the cut on: a micro-batch may have counted them.
     """
 
     before: Groups
@@ -200,6 +210,7 @@ class _States:
     tables: Groups
     whole: Groups
     on_time: Groups
+    copies: set[Place]
 
 
 @dataclass(frozen=True)
@@ -271,11 +282,11 @@ def _below(events: pa.Table, end: Position) -> pa.Table:
     return events.filter(arrays.booleans(rows_at(events, EVENTS, ranges(LOG_START, end))))
 
 
-def _groups(view: View, part: View, events: LogEvents, some: pa.Table, versions: Versions) -> Groups:
-    prepared = kernel.prepare(part.source, some, events.generations).events
-    for name, column in lookup_rows(part, prepared, versions or NO_VERSIONS).items():
-        prepared = prepared.append_column(name, column)
-    return oracle.classify(view, prepared, part=part)[0]
+def _groups(view: View, log: PartLog, events: LogEvents, some: pa.Table) -> Groups:
+    prepared = kernel.prepare(log.source, some, events.generations).events
+    prepared = prepared.append_column(NUMBER, arrays.row_numbers(prepared.num_rows))
+    below = rows_at(prepared, EVENTS, ranges(LOG_START, log.cut))
+    return oracle.classify(view, look_up(log, prepared, below), part=log.part)[0]
 
 
 def _answers(view: View, groups: Groups) -> dict[Group, Mapping[str, Any]]:

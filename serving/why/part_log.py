@@ -65,7 +65,10 @@ class AskedRow:
 
 @dataclass(frozen=True)
 class PartLog:
-    """The log of a part's source up to `end`, and what its look-ups find: `below` the cut, and `above` it."""
+    """The log of a part's source up to `end`, and what its look-ups find: `below` the cut, and `above` it.
+
+    An event is also read if it has the asked key by `others`: what look-ups find at another moment.
+    """
 
     tables: Tables
     part: View
@@ -74,6 +77,7 @@ class PartLog:
     below: Versions
     above: Versions
     tail: LogTail = field(repr=False)
+    others: tuple[Versions, ...] = field(default=(), repr=False)
 
     @property
     def source(self) -> Source:
@@ -136,7 +140,7 @@ class LogEvents:
     def _with_key(self, prepared: pa.Table) -> Mask:
         """Which rows have the key, or none that can be evaluated."""
         mask = np.zeros(prepared.num_rows, dtype=bool)
-        for versions in (self.log.below, self.log.above) if self.log.part.lookup else (self.log.above,):
+        for versions in (self.log.below, self.log.above, *self.log.others) if self.log.part.lookup else (self.log.above,):
             mask |= rows_with_key(self.asked.view, with_rows(self.log.part, prepared, versions), self.asked.key, unknown=True)
         return mask
 

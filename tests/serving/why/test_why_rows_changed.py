@@ -163,31 +163,56 @@ def test_events_without_which_a_publication_was_built_are_a_part(tmp_path: Path)
     assert (row["orders"].before, row["orders"].after, row["orders"].parts) == (2, 2, {"new events": 1, "accepted gaps": -1})
 
 
+def priced(since: int, value: int) -> bytes:
+    return json.dumps({"sku": "tea", "since": f"2026-11-01T08:{since:02}:00Z", "price": value}).encode()
+
+
+def ordered(id_: str, at: int, items: int) -> bytes:
+    return json.dumps({"id": id_, "at": f"2026-11-01T08:{at:02}:00Z", "sku": "tea", "items": items}).encode()
+
+
+def sold(folder: Path, first: int, second: int | str) -> dict[str, Any]:
+    """The differences of the one row of `sold` between two moments, by measure; none if it is the same."""
+    settings = load(folder, {})
+    tables = Tables.of(settings)
+    moments = Moments(tables, "sold")
+    rows = RowChanges(tables, TopicTail(settings, tables)).between(moments.find(str(first)), moments.find(str(second))).rows
+    return {each.measure: (each.before, each.after, each.parts) for row in rows for each in row.differences}
+
+
 def test_other_versions_of_a_table_are_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shop = stack(tmp_path, monkeypatch, TOGETHER, "prices", "orders", "refunds", "notes")
-    settings = load(tmp_path, {})
-
-    def price(since: int, value: int) -> bytes:
-        return json.dumps({"sku": "tea", "since": f"2026-11-01T08:{since:02}:00Z", "price": value}).encode()
-
-    def order(id_: str, at: int, items: int) -> bytes:
-        return json.dumps({"id": id_, "at": f"2026-11-01T08:{at:02}:00Z", "sku": "tea", "items": items}).encode()
-
-    shop.append("prices", price(0, 2))
-    shop.append("orders", order("1", 10, 2), order("2", 20, 10))
+    shop.append("prices", priced(0, 2))
+    shop.append("orders", ordered("1", 10, 2), ordered("2", 20, 10))
     shop.recompute()
-    shop.append("prices", price(15, 5))
-    shop.append("orders", order("3", 30, 1))
+    shop.append("prices", priced(15, 5))
+    shop.append("orders", ordered("3", 30, 1))
     shop.recompute()
-    tables = Tables.of(settings)
-    first, *_, last = [each.number for each in Publications(tables).history() if each.kind == "recompute"]
-    moments = Moments(tables, "sold")
-    before, after = sorted((first, last))
-    changed = RowChanges(tables, TopicTail(settings, tables)).between(moments.find(str(before)), moments.find(str(after)))
-    (row,) = changed.rows
-    parts = {each.measure: (each.before, each.after, each.parts) for each in row.differences}
-    assert parts["worth"] == (24, 59, {"tables": 30, "new events": 5})
-    assert parts["n"] == (2, 3, {"new events": 1})
+    tables = Tables.of(load(tmp_path, {}))
+    first, *_, last = sorted(each.number for each in Publications(tables).history() if each.kind == "recompute")
+    assert sold(tmp_path, first, last) == {
+        "worth": (24, 59, {"tables": 30, "new events": 5}),
+        "n": (2, 3, {"new events": 1}),
+    }
+
+
+def test_a_table_in_which_the_next_recompute_looks_up_again_is_no_duplicate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers hold what batch and micro-batches found in the table; a price that comes later changes them with the recompute."""
+    shop = stack(tmp_path, monkeypatch, TOGETHER, "prices", "orders", "refunds", "notes")
+    shop.append("prices", priced(0, 2))
+    shop.append("orders", ordered("1", 20, 10))
+    shop.recompute()
+    cut = Publications(Tables.of(load(tmp_path, {}))).history()[-1].number
+    shop.append("prices", priced(15, 5))
+    assert sold(tmp_path, cut, "now") == {}
+    shop.append("orders", ordered("2", 40, 1))
+    assert sold(tmp_path, cut, "now") == {"worth": (20, 25, {"new events": 5}), "n": (1, 2, {"new events": 1})}
+    shop.append("prices", priced(35, 7))
+    assert sold(tmp_path, cut, "now")["worth"] == (20, 25, {"new events": 7, "tables": -2})
+    shop.recompute()
+    assert sold(tmp_path, cut, "now")["worth"] == (20, 57, {"new events": 7, "tables": 30})
 
 
 def test_what_a_later_definition_does_not_read_is_a_part_of_the_definition(
