@@ -202,7 +202,7 @@ class RowChanges:
 class _States:
     """Groups of a definition: of the events before, of those that count in their places now, with new tables, and of all.
 
-    `on_time` lacks those that are late. `copies` are the places of duplicates from the cut on: a micro-batch may have counted them.
+    `on_time` lacks those that are late. `copies` are the places of duplicates from the cut on: a micro-batch may count them.
     """
 
     before: Groups

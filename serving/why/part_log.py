@@ -13,6 +13,7 @@ import pyarrow as pa
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START, Position, lower, ranges
+from tandem.serving.read.selection import later
 from tandem.serving.why.key_rows import events_of_rows, rows_among, rows_with_key
 from tandem.serving.why.row_groups import ALL_TIMES, EventRows, Mask, RowsToFind, Span, TooManyEvents, within
 from tandem.serving.why.topic_tail import LogTail
@@ -125,7 +126,7 @@ class LogEvents:
         low, high = self.asked.span
         if self.log.source.prepare is not None:  # the rows of an event may have another time
             return ALL_TIMES
-        return (None if low is None else low - bind(self.log.part).placement.timing.grace), high
+        return (None if low is None else later(low, -bind(self.log.part).placement.timing.grace)), high
 
     def _of_key(self, events: pa.Table) -> Mask:
         """Which events have the key, or none that can be evaluated: for those their source's `prepare` fails, too."""

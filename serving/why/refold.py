@@ -13,7 +13,7 @@ from tandem.ledger.log.positions import LOG_START, ranges
 from tandem.ledger.publish.batch_parts import staying
 from tandem.ledger.publish.releases import NoRelease, Releases
 from tandem.serving.read.outcome import ReadFailed
-from tandem.serving.read.selection import Selection, of_root, parse_keys, parse_time, select
+from tandem.serving.read.selection import Selection, later, of_root, parse_keys, parse_time, select
 from tandem.serving.why.part_log import AskedRow, PartLog, WorkBounds
 from tandem.serving.why.receipt import Receipt, versions
 from tandem.serving.why.row_groups import ALL_TIMES, Span
@@ -157,7 +157,7 @@ def _span(view: View, selection: Selection) -> Span:
         return (start, end) if selection.one else ALL_TIMES
     match window:
         case Tumbling() | Hopping():
-            return start, None if end is None else end + window.size
+            return start, None if end is None else later(end, window.size)
         case Calendar():
             slice_at = bind(view).placement.timing.slice_at
             return start, None if end is None or slice_at is None else slice_at(end)[1]

@@ -1,6 +1,7 @@
 """A receipt is computed again, whatever was counted, published and archived since; what is gone is named."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -85,6 +86,15 @@ def test_a_number_that_was_changed_is_noticed(tmp_path: Path) -> None:
     shop.recompute(position(8))
     (problem,) = check(shop.tables, shop.tail, receipt(shop, "hourly")).problems
     assert problem.startswith("the digest of the rows is sha256:")
+
+
+@pytest.mark.parametrize("view", ["hourly", "slides", "daily", "visits"])
+def test_a_range_may_end_with_the_calendar(tmp_path: Path, view: str) -> None:
+    shop = eventful(tmp_path)
+    reader = Reader(shop.tables)
+    of, between = reader.view(view), (EIGHT, datetime(9999, 12, 31, 23, 30, tzinfo=UTC))
+    made = receipt_of(shop.tables, answer_of(reader.answer(view, between=between)), select(of, {}, between))
+    assert check(shop.tables, shop.tail, made).again == made
 
 
 def test_a_receipt_of_a_past_publication_is_of_its_cut(tmp_path: Path) -> None:
