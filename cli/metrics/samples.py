@@ -223,7 +223,7 @@ def audited(figure: Callable[[Any], float]) -> Samples:
 def expectations(project: ProjectState) -> Iterator[Sample]:
     """How many rows do not meet each condition in the newest check of its view."""
     newest = {(audit.view, audit.expectation.condition): audit for audit in project.audits if audit.expectation}
-    versions = {audit.view: audit.version for audit in newest.values()}
+    versions = {audit.view: audit.version for audit in project.audits if audit.expectation}
     for (view, condition), audit in newest.items():
         if audit.expectation and audit.version == versions[view]:
             yield (view, condition, audit.expectation.severity), audit.expectation.unmet

@@ -22,6 +22,7 @@ from tandem.serving.http.requests.server import Server
 from tandem.serving.http.routes import ROUTERS
 from tandem.serving.http.routes import rows as rows_of_views
 from tandem.serving.read.selection import BadSelection
+from tandem.serving.why.receipt import InvalidReceipt
 from tandem.views.errors import TandemError
 
 _ABOUT: Final = """Exact answers from a log: batch, speed, and one merged view of both.
@@ -70,6 +71,7 @@ def application(server: Server) -> Api:
         return cached()
 
     app.add_exception_handler(BadSelection, _of(400))
+    app.add_exception_handler(InvalidReceipt, _of(400))
     app.add_exception_handler(Gone, _of(410))
     app.add_exception_handler(NotReady, _of(404))
     app.add_exception_handler(TandemError, problem.of_tandem)

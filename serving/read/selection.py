@@ -109,7 +109,7 @@ class Selection:
         if self.at is not None:
             terms.append(pc.field(VALID_FROM) <= python_values.scalar(self.at, TIMESTAMP))
         if self.reach is not None:
-            terms += _starting(self.start, None if self.end is None else _later(self.end, self.reach))
+            terms += _starting(self.start, None if self.end is None else later(self.end, self.reach))
         return reduce(and_, terms) if terms else None
 
     def _of_keys(self) -> list[pc.Expression]:
@@ -175,7 +175,7 @@ def of_root(view: View, selection: Selection) -> Selection:
     )
     if selection.reach is None or timing.slice_at is None:
         return replace(selection, start=None, end=None)
-    end = None if selection.end is None else _later(selection.end, selection.reach)
+    end = None if selection.end is None else later(selection.end, selection.reach)
     return replace(selection, end=None if end is None else timing.slice_at(end)[1], reach=timedelta(0))
 
 
@@ -252,8 +252,8 @@ def _starting(start: datetime | None, end: datetime | None) -> list[pc.Expressio
     return terms
 
 
-def _later(time: datetime, by: timedelta) -> datetime | None:
-    """The sum; None beyond the calendar's end, which leaves the range open."""
+def later(time: datetime, by: timedelta) -> datetime | None:
+    """The sum; None beyond the calendar's bounds, which leaves a range open."""
     try:
         return time + by
     except OverflowError:

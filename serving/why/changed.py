@@ -7,11 +7,11 @@ are what was answered. The difference of two neighbours is a part, so the parts 
 | --- | --- | --- |
 | what was answered then | the events of then, each once | duplicates, or what the log has lost since (gaps, erasure) |
 | | those of the same places that count now | duplicates |
-| | with the tables of now | tables |
+| | with the tables of now: below the cut as the batch layer looked them up | tables |
 | | and the events that came before a publication had labelled the window final | new |
 | | and those that came after that | late |
 | | by the definitions of now | definition |
-| | what is answered now | duplicates that the next recompute removes |
+| | what is answered now | duplicates that the next recompute removes, or tables in which it looks up again |
 
 Values are integers and decimals, so nothing is rounded. Other measures have no parts: the events explain them.
 """
@@ -19,7 +19,8 @@ Values are integers and decimals, so nothing is rounded. Other measures have no 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from datetime import datetime
+from decimal import Decimal, localcontext
 from typing import Any, Final, Literal, Self, get_args
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ from tandem.ledger.log.erasures import Erasures
 from tandem.ledger.log.positions import LOG_START, Position, ranges
 from tandem.ledger.publish.publications import Publication, Publications
 from tandem.serving.read.selection import BadSelection, Selection, check_start
+from tandem.serving.why.evidence import look_up
 from tandem.serving.why.moments import MomentOfLog
 from tandem.serving.why.part_log import OF_A_ROW, AskedRow, LogEvents, PartLog, WorkBounds
 from tandem.serving.why.row_groups import ALL_TIMES, Span
@@ -41,21 +43,21 @@ from tandem.views import oracle
 from tandem.views.arrow import arrays
 from tandem.views.composite.current_rows import RowsView
 from tandem.views.composite.rollup import root
+from tandem.views.composite.table import looked_up
 from tandem.views.composite.together import parts
 from tandem.views.fingerprint.definition_diff import compare
 from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.instant import microseconds
 from tandem.views.kernel import kernel
-from tandem.views.kernel.look_up import NO_VERSIONS, Versions
 from tandem.views.measures.count import Count
 from tandem.views.measures.filtered import bare
 from tandem.views.measures.total import Total
 from tandem.views.oracle.answers import Group
-from tandem.views.oracle.counted_events import CountedRow, Place
-from tandem.views.oracle.versions import lookup_rows
+from tandem.views.oracle.counted_events import NUMBER, CountedRow, Place, places
 from tandem.views.source.united_source import names_of
 from tandem.views.source.watermark import final_until, least
 from tandem.views.view import View, answer_schema, bind, group_columns
+from tandem.views.windows import Session
 
 Cause = Literal["new events", "late events", "duplicates", "definition", "tables", "accepted gaps", "erasure"]
 CAUSES: Final[tuple[Cause, ...]] = get_args(Cause)
@@ -64,6 +66,9 @@ Groups = dict[Group, list[CountedRow]]
 EVERYTHING: Final = Selection()
 LISTED: Final = 20
 """The most events of a row that are listed; all are counted."""
+
+_DIGITS: Final = 100
+"""More than the differences of totals have, whose states have at most 38: nothing is rounded."""
 
 
 @dataclass(frozen=True)
@@ -117,12 +122,10 @@ class RowChanges:
         """
         _check(first, second)
         check_start(second.view, chosen.start)
-        keys, span = chosen.keys, ALL_TIMES
-        if chosen.start is not None:
-            span = (chosen.start, end_of(second.view, chosen.start))
-        key = _key_table(second.view, keys)
+        keys, key = chosen.keys, _key_table(second.view, chosen.keys)
         final = FinalCuts.of(first.view, Publications(self.tables).history())
-        then, now = (self._states(each, second, AskedRow(each.view, key, span, self.most), final) for each in (first, second))
+        asked = [AskedRow(each.view, key, _span(each.view, chosen.start), self.most) for each in (first, second)]
+        then, now = (self._states(moment, second, of, final) for moment, of in zip((first, second), asked, strict=True))
         definition = () if fingerprint(first.view) == fingerprint(second.view) else _definition(first, second)
         chain = [then.before, then.repaired, then.tables, then.on_time, then.whole, now.whole]
         names = [name for name in second.view.measures if name in first.view.measures]
@@ -131,14 +134,15 @@ class RowChanges:
         values.insert(0, _answers_then(first, values[0]))
         values.append(_answers_then(second, values[-1]))
         lost = self._loss(first, second)
+        last: Cause = "tables" if looked_up(root(second.view)) and not now.copies else "duplicates"
         wanted = [tuple(keys[name].as_py() for name in second.view.keys if name in keys), [*keys]]
         rows = []
         for group in sorted({group for state in values for group in state}, key=repr):
-            if not _is_of(second.view, group, wanted, span) or _is_gone(second, group):
+            if not _is_of(second.view, group, wanted, chosen.start) or _is_gone(second, group):
                 continue
             causes: list[Cause] = [lost or "duplicates", "duplicates", "tables", "new events", "late events"]
             states = [state.get(group) for state in values]
-            differences = tuple(_differences(second.view, names, states, [*causes, "definition", "duplicates"]))
+            differences = tuple(_differences((first.view, second.view), names, states, [*causes, "definition", last]))
             if differences:
                 since = _since(then.whole.get(group, []), first)
                 late = {row.place for row in then.whole.get(group, [])} - {row.place for row in then.on_time.get(group, [])}
@@ -148,31 +152,40 @@ class RowChanges:
 
     def _states(self, moment: MomentOfLog, until: MomentOfLog, asked: AskedRow, final: "FinalCuts") -> "_States":
         """The groups of a moment's definitions: by the events of the moment, and by those until another."""
-        states = _States({}, {}, {}, {}, {})
-        asked = replace(asked, span=ALL_TIMES) if bind(moment.view).placement.in_order else asked
+        states = _States({}, {}, {}, {}, {}, set())
+        # A source that the later definition does not read has only the earlier positions.
+        cuts, ends = {**moment.cuts, **until.cuts}, {**moment.ends, **until.ends}
         for part in parts(root(moment.view)):
             name = part.source.name
-            end, before = until.ends.get(name, LOG_START), moment.ends.get(name, LOG_START)
-            then, now = (versions_at(self.tables, self.tail, part, each.ends) for each in (moment, until))
-            log = PartLog(self.tables, part, before, end, then, now, self.tail)
-            events = LogEvents(log, asked)
+            end, before = ends[name], moment.ends[name]
+            then, now = (self._log(part, *each) for each in ((moment.cuts, moment.ends), (cuts, ends)))
+            events = LogEvents(replace(then, end=end, others=(now.below, now.above)), asked)
             candidates = events.candidates()
             copies = events.copies(candidates)
-            counted, _ = events.choose(candidates, copies)
+            counted, first = events.choose(candidates, copies)
+            above = {at for at in places(copies) if at[2] >= now.cut.get(at[:2], 0)} if first else set[Place]()
+            states.copies.update(above - {at for _, at in first.values()})
             old = [_below(each, before) for each in (candidates, copies)]
             were, _ = events.choose(old[0], old[1])
-            for state, some, versions in (
+            for state, some, log in (
                 (states.before, were, then),
                 (states.repaired, _below(counted, before), then),
                 (states.tables, _below(counted, before), now),
                 (states.whole, counted, now),
             ):
-                for group, rows in _groups(moment.view, part, events, some, versions).items():
+                for group, rows in _groups(moment.view, log, events, some).items():
                     state.setdefault(group, []).extend(rows)
                     if state is states.whole:
                         on_time = [row for row in rows if not final.late(group, name, row.place, before)]
                         states.on_time.setdefault(group, []).extend(on_time)
         return states
+
+    def _log(self, part: View, cuts: Mapping[str, Position], ends: Mapping[str, Position]) -> PartLog:
+        """A part's log, with what its look-ups find at these positions."""
+        name = part.source.name
+        below = versions_at(self.tables, self.tail, part, cuts)
+        above = below if cuts == ends else versions_at(self.tables, self.tail, part, ends)
+        return PartLog(self.tables, part, cuts[name], ends[name], below, above, self.tail)
 
     def _erasures(self, first: MomentOfLog) -> dict[str, int]:
         """By source, how many of the records that the first moment counts are erased."""
@@ -189,7 +202,7 @@ class RowChanges:
 class _States:
     """Groups of a definition: of the events before, of those that count in their places now, with new tables, and of all.
 
-    `on_time` lacks those that are late.
+    `on_time` lacks those that are late. `copies` are the places of duplicates from the cut on: a micro-batch may count them.
     """
 
     before: Groups
@@ -197,6 +210,7 @@ class _States:
     tables: Groups
     whole: Groups
     on_time: Groups
+    copies: set[Place]
 
 
 @dataclass(frozen=True)
@@ -237,13 +251,26 @@ class FinalCuts:
 def _check(first: MomentOfLog, second: MomentOfLog) -> None:
     if isinstance(second.view, RowsView):
         raise BadSelection(f"view {second.view.name!r} counts the rows of a table, not events; ask about the table")
-    if group_columns(first.view) != group_columns(second.view):
+    if _kinds(first.view) != _kinds(second.view):
         raise BadSelection(
             f"view {second.view.name!r} had other keys or another kind of window at {first.label}, so no row can be compared"
         )
     for name, end in first.ends.items():
         if name in second.ends and not end.at_or_below(second.ends[name]):
             raise BadSelection(f"{first.label} counts more of source {name!r} than {second.label}: name the earlier one first")
+
+
+def _kinds(view: View) -> dict[str, bytes]:
+    """The kind of each column that identifies a row."""
+    schema = answer_schema(view)
+    return {name: (schema.field(name).metadata or {})[b"kind"] for name in group_columns(view)}
+
+
+def _span(view: View, start: datetime | None) -> Span:
+    """The event times of the windows that start then; nobody knows when a session ends before its events are read."""
+    if start is None or bind(view).placement.in_order:
+        return ALL_TIMES
+    return start, None if isinstance(view.window, Session) else end_of(view, start)
 
 
 def _key_table(view: View, keys: Mapping[str, pa.Scalar]) -> pa.Table:
@@ -255,11 +282,11 @@ def _below(events: pa.Table, end: Position) -> pa.Table:
     return events.filter(arrays.booleans(rows_at(events, EVENTS, ranges(LOG_START, end))))
 
 
-def _groups(view: View, part: View, events: LogEvents, some: pa.Table, versions: Versions) -> Groups:
-    prepared = kernel.prepare(part.source, some, events.generations).events
-    for name, column in lookup_rows(part, prepared, versions or NO_VERSIONS).items():
-        prepared = prepared.append_column(name, column)
-    return oracle.classify(view, prepared, part=part)[0]
+def _groups(view: View, log: PartLog, events: LogEvents, some: pa.Table) -> Groups:
+    prepared = kernel.prepare(log.source, some, events.generations).events
+    prepared = prepared.append_column(NUMBER, arrays.row_numbers(prepared.num_rows))
+    below = rows_at(prepared, EVENTS, ranges(LOG_START, log.cut))
+    return oracle.classify(view, look_up(log, prepared, below), part=log.part)[0]
 
 
 def _answers(view: View, groups: Groups) -> dict[Group, Mapping[str, Any]]:
@@ -274,11 +301,11 @@ def _answers_then(moment: MomentOfLog, otherwise: Mapping[Group, Mapping[str, An
     return {tuple(row[name] for name in columns): row for row in moment.rows.to_pylist()}
 
 
-def _is_of(view: View, group: Group, wanted: Sequence[Any], span: Span) -> bool:
+def _is_of(view: View, group: Group, wanted: Sequence[Any], start: datetime | None) -> bool:
     values, names = wanted
     if tuple(value for name, value in zip(view.keys, group, strict=False) if name in names) != values:
         return False
-    return span[0] is None or group[len(view.keys)] == span[0]
+    return start is None or group[len(view.keys)] == start
 
 
 def _is_gone(moment: MomentOfLog, group: Group) -> bool:
@@ -287,21 +314,22 @@ def _is_gone(moment: MomentOfLog, group: Group) -> bool:
 
 
 def _differences(
-    view: View, names: Sequence[str], states: Sequence[Mapping[str, Any] | None], causes: Sequence[Cause]
+    views: tuple[View, View], names: Sequence[str], states: Sequence[Mapping[str, Any] | None], causes: Sequence[Cause]
 ) -> Iterator[SplitDifference]:
     """The measures of a row that differ between its first and last state, split by the causes of its steps if they subtract."""
     for name in names:
         values = [None if state is None else state.get(name) for state in states]
-        subtracts = _subtracts(view, name)
+        subtracts = all(_subtracts(view, name) for view in views)
         if values[0] == values[-1] and (not subtracts or len({*values}) == 1):
             continue
         if not subtracts:
             yield SplitDifference(name, values[0], values[-1], None)
             continue
         numbers = [0 if value is None else value for value in values]
-        shares = dict.fromkeys(CAUSES, numbers[0] * 0)
-        for cause, before, after in zip(causes, numbers, numbers[1:], strict=False):
-            shares[cause] += after - before
+        shares = dict.fromkeys(CAUSES, numbers[-1] * 0)
+        with localcontext(prec=_DIGITS):
+            for cause, before, after in zip(causes, numbers, numbers[1:], strict=False):
+                shares[cause] += after - before
         yield SplitDifference(name, values[0], values[-1], {cause: share for cause, share in shares.items() if share})
 
 

@@ -11,7 +11,7 @@ from tandem.ledger.files.file_ranges import EVENTS
 from tandem.ledger.files.rows_at import rows_at
 from tandem.ledger.log.positions import LOG_START, ranges
 from tandem.serving.why.changed import LISTED as PLACES
-from tandem.serving.why.changed import ChangedRow, Number, WhyChanged
+from tandem.serving.why.changed import ChangedRow, WhyChanged
 from tandem.serving.why.evidence import SourceEvidence
 from tandem.serving.why.near_misses import NearMisses
 from tandem.serving.why.why import Why
@@ -121,32 +121,28 @@ def changes_to_json(changed: WhyChanged) -> dict[str, Any]:
     return {
         "view": view.name,
         "between": [changed.first.label, changed.second.label],
-        "rows": [_row_difference(view, row) for row in changed.rows],
+        "rows": [_row_difference((changed.first.view, view), row) for row in changed.rows],
         "definition": [*changed.definition],
         "kept_from": _time(changed.second.kept_from),
         "erased": changed.erased,
     }
 
 
-def _row_difference(view: View, row: ChangedRow) -> dict[str, Any]:
-    schema = answer_schema(view)
+def _row_difference(views: tuple[View, View], row: ChangedRow) -> dict[str, Any]:
+    then, now = map(answer_schema, views)
     return {
-        "row": {name: writer(schema.field(name))(value) for name, value in row.group.items()},
+        "row": {name: writer(now.field(name))(value) for name, value in row.group.items()},
         "measures": [
             {
                 "measure": each.measure,
-                "before": writer(schema.field(each.measure))(each.before),
-                "after": writer(schema.field(each.measure))(each.after),
-                "parts": None if each.parts is None else {cause: _number(share) for cause, share in each.parts.items()},
+                "before": writer(then.field(each.measure))(each.before),
+                "after": writer(now.field(each.measure))(each.after),
+                "parts": each.parts and {cause: writer(now.field(each.measure))(share) for cause, share in each.parts.items()},
             }
             for each in row.differences
         ],
         "events": {"number": len(row.events), "late": row.late, "first": [place_text(at) for at in row.events[:PLACES]]},
     }
-
-
-def _number(value: Number) -> Any:
-    return value if isinstance(value, int) else format(value, "f")
 
 
 def _source(

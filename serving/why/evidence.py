@@ -82,7 +82,7 @@ def gather(log: PartLog, asked: AskedRow) -> SourceEvidence:
     rows = kernel.prepare(source, counted, events.generations)
     prepared = rows.events.append_column(NUMBER, arrays.row_numbers(rows.events.num_rows))
     below = rows_at(prepared, EVENTS, ranges(LOG_START, log.cut))
-    prepared = _look_up(log, prepared, below)
+    prepared = look_up(log, prepared, below)
     groups, refused = oracle.classify(asked.view, prepared, part=log.part)
     counting = {row.number for rows in groups.values() for row in rows} | {number for number, _ in refused}
     outside = np.array([number not in counting for number in range(prepared.num_rows)], dtype=bool)
@@ -116,7 +116,7 @@ def _prepare_failures(source: Source, failing: pa.Table | None, span: Span) -> I
             yield RejectedEvent(at, time, "prepare")
 
 
-def _look_up(log: PartLog, prepared: pa.Table, below: Mask) -> pa.Table:
+def look_up(log: PartLog, prepared: pa.Table, below: Mask) -> pa.Table:
     """The rows with a column for each look-up: below the cut as the batch layer found it, from there on as of now."""
     part = log.part
     if not part.lookup:

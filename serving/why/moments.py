@@ -119,7 +119,7 @@ class Moments:
             raise BadSelection(f"the receipt is of view {receipt.view!r}, not of {self.view!r}")
         view, project = self._definitions(receipt.release)
         publication = self._load(receipt.publication)
-        names = receipt.positions
+        names = _sources(view)
         return MomentOfLog(
             f"the receipt of publication {receipt.publication}",
             view,
@@ -137,6 +137,9 @@ class Moments:
         position = parse_position(text)
         names = _sources(view)
         every = {name: {topic for topic, _ in reader.snapshot().of(root(view)).tails[name].end} for name in names}
+        topics = set[str]().union(*every.values())
+        if other := next((topic for topic, _ in position if topic not in topics), None):
+            raise BadSelection(f"no source of view {view.name!r} has the topic {other!r}; topics: {listed(other, topics)}")
         ends = {
             name: Position.of({place: offset for place, offset in position.items() if place[0] in every[name]}) for name in names
         }

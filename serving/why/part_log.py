@@ -13,6 +13,7 @@ import pyarrow as pa
 from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.archive_runs import ArchiveLedger
 from tandem.ledger.log.positions import LOG_START, Position, lower, ranges
+from tandem.serving.read.selection import later
 from tandem.serving.why.key_rows import events_of_rows, rows_among, rows_with_key
 from tandem.serving.why.row_groups import ALL_TIMES, EventRows, Mask, RowsToFind, Span, TooManyEvents, within
 from tandem.serving.why.topic_tail import LogTail
@@ -65,7 +66,10 @@ class AskedRow:
 
 @dataclass(frozen=True)
 class PartLog:
-    """The log of a part's source up to `end`, and what its look-ups find: `below` the cut, and `above` it."""
+    """The log of a part's source up to `end`, and what its look-ups find: `below` the cut, and `above` it.
+
+    An event is also read if it has the asked key by `others`: what look-ups find at another moment.
+    """
 
     tables: Tables
     part: View
@@ -74,6 +78,7 @@ class PartLog:
     below: Versions
     above: Versions
     tail: LogTail = field(repr=False)
+    others: tuple[Versions, ...] = field(default=(), repr=False)
 
     @property
     def source(self) -> Source:
@@ -121,7 +126,7 @@ class LogEvents:
         low, high = self.asked.span
         if self.log.source.prepare is not None:  # the rows of an event may have another time
             return ALL_TIMES
-        return (None if low is None else low - bind(self.log.part).placement.timing.grace), high
+        return (None if low is None else later(low, -bind(self.log.part).placement.timing.grace)), high
 
     def _of_key(self, events: pa.Table) -> Mask:
         """Which events have the key, or none that can be evaluated: for those their source's `prepare` fails, too."""
@@ -136,7 +141,7 @@ class LogEvents:
     def _with_key(self, prepared: pa.Table) -> Mask:
         """Which rows have the key, or none that can be evaluated."""
         mask = np.zeros(prepared.num_rows, dtype=bool)
-        for versions in (self.log.below, self.log.above) if self.log.part.lookup else (self.log.above,):
+        for versions in (self.log.below, self.log.above, *self.log.others) if self.log.part.lookup else (self.log.above,):
             mask |= rows_with_key(self.asked.view, with_rows(self.log.part, prepared, versions), self.asked.key, unknown=True)
         return mask
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
 from importlib.metadata import version
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypedDict
 
 import msgspec
 import pyarrow as pa
@@ -44,6 +44,19 @@ LIBRARIES: Final = ("duckdb", "pyarrow", "datasketches")
 """The packages beside Tandem whose code makes numbers."""
 
 
+AskedQuestion = TypedDict(
+    "AskedQuestion", {"keys": dict[str, Any], "from": str | None, "to": str | None, "one": bool, "at": str | None}
+)
+"""The selection of a question."""
+
+
+class SourcePositions(TypedDict):
+    """The cut of a source, and the position up to which an answer counts it."""
+
+    cut: dict[str, dict[str, int]]
+    position: dict[str, dict[str, int]]
+
+
 class InvalidReceipt(TandemError, code="receipt-invalid"):
     """A file is not a receipt, or an answer cannot have one."""
 
@@ -65,12 +78,12 @@ class Receipt:
 
     receipt: int
     view: str
-    asked: Mapping[str, Any] = field(hash=False)
+    asked: AskedQuestion = field(hash=False)
     layer: Layer
     publication: int
     release: int
     fingerprint: str
-    positions: Mapping[str, Mapping[str, Any]] = field(hash=False)
+    positions: Mapping[str, SourcePositions] = field(hash=False)
     kept_from: str | None
     erased: Mapping[str, int] = field(hash=False)
     versions: Mapping[str, Any] = field(hash=False)
@@ -88,7 +101,10 @@ class Receipt:
         try:
             document = msgspec.json.decode(content, type=dict[str, Any])
             receipt = msgspec.convert(document, cls)
-        except (ValueError, msgspec.MsgspecError) as error:
+            for source in (*receipt.positions, *receipt.erased):
+                for at_the_cut in (True, False):
+                    receipt.end(source, at_the_cut=at_the_cut)
+        except (ValueError, msgspec.MsgspecError, TandemError) as error:
             raise InvalidReceipt(f"{place} is not a receipt, as `tandem query --receipt` writes it: {error}") from error
         if receipt.receipt != FORMAT:
             raise InvalidReceipt(
@@ -97,7 +113,9 @@ class Receipt:
         return receipt
 
     def end(self, source: str, *, at_the_cut: bool = False) -> Position:
-        """A position of a source."""
+        """A position of a source. Raises InvalidReceipt if there is none."""
+        if source not in self.positions:
+            raise InvalidReceipt(f"the receipt has no positions of source {source!r}")
         return Position.from_json(self.positions[source]["cut" if at_the_cut else "position"])
 
     def of(self, view: View, rows: pa.Table) -> Self:
@@ -172,7 +190,7 @@ def digest_of(view: View, rows: pa.Table, measures: tuple[str, ...]) -> str:
     return f"sha256:{whole.hexdigest()}"
 
 
-def _question(view: View, selection: Selection) -> dict[str, Any]:
+def _question(view: View, selection: Selection) -> AskedQuestion:
     schema = state_schema(view)
     keys = {name: writer(schema.field(name))(value.as_py()) for name, value in selection.keys.items()}
     return {

@@ -13,7 +13,7 @@ from tandem.ledger.log.positions import LOG_START, ranges
 from tandem.ledger.publish.batch_parts import staying
 from tandem.ledger.publish.releases import NoRelease, Releases
 from tandem.serving.read.outcome import ReadFailed
-from tandem.serving.read.selection import Selection, of_root, parse_keys, parse_time, select
+from tandem.serving.read.selection import Selection, later, of_root, parse_keys, parse_time, select
 from tandem.serving.why.part_log import AskedRow, PartLog, WorkBounds
 from tandem.serving.why.receipt import Receipt, versions
 from tandem.serving.why.row_groups import ALL_TIMES, Span
@@ -91,9 +91,9 @@ def _view(tables: Tables, receipt: Receipt) -> View:
 def selection_of(view: View, receipt: Receipt) -> Selection:
     """The selection of the question."""
     asked = receipt.asked
-    times = {name: None if asked[name] is None else parse_time(asked[name]) for name in ("from", "to", "at")}
+    start, end, at = (None if text is None else parse_time(text) for text in (asked["from"], asked["to"], asked["at"]))
     keys = parse_keys(view, [name if value is None else f"{name}={_text(value)}" for name, value in asked["keys"].items()])
-    return select(view, keys, (times["from"], times["to"]), one=asked["one"], at=times["at"])
+    return select(view, keys, (start, end), one=asked["one"], at=at)
 
 
 def rows_again(tables: Tables, tail: LogTail, view: View, receipt: Receipt) -> pa.Table:
@@ -157,7 +157,7 @@ def _span(view: View, selection: Selection) -> Span:
         return (start, end) if selection.one else ALL_TIMES
     match window:
         case Tumbling() | Hopping():
-            return start, None if end is None else end + window.size
+            return start, None if end is None else later(end, window.size)
         case Calendar():
             slice_at = bind(view).placement.timing.slice_at
             return start, None if end is None or slice_at is None else slice_at(end)[1]

@@ -16,7 +16,7 @@ from tandem.ledger.publish.publications import Publications
 from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import Absent, Value, given
 from tandem.serving.read.provenance import Layer, Provenance
-from tandem.serving.read.selection import ALWAYS, BadSelection, Between, check_start
+from tandem.serving.read.selection import ALWAYS, BadSelection, Between, check_start, later
 from tandem.serving.read.snapshot import Snapshot
 from tandem.serving.why.evidence import SourceEvidence, gather
 from tandem.serving.why.finality import ANOTHER_RELEASE, FinalSince, final_since, may_change
@@ -215,9 +215,9 @@ def end_of(view: View, start: datetime) -> datetime | None:
     """Where a window that starts then ends; of a session, that of one event."""
     match view.window:
         case Tumbling() | Hopping():
-            return start + view.window.size
+            return later(start, view.window.size)
         case Session():
-            return start + view.window.gap
+            return later(start, view.window.gap)
         case Calendar():
             slice_at = bind(view).placement.timing.slice_at
             return None if slice_at is None else slice_at(start)[1]

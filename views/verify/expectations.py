@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import nsmallest
 from json import dumps
-from math import inf
+from math import inf, isfinite
 from typing import Any, Final
 
 import pyarrow as pa
@@ -91,9 +91,14 @@ def _check(view: View, condition: Condition, rows: pa.Table) -> ConditionResult:
     distances: list[float | None] = []
     for piece, result in engine.halved(sql, _TABLE, read) if rows.num_rows else ():
         numbers += piece[_ROW].to_pylist() if result is None else result[_ROW].to_pylist()
-        distances += [None] if result is None else result[_FAR].to_pylist()
+        # JSON has no infinite numbers: a row without a distance is the furthest.
+        distances += [None] if result is None else [_finite(distance) for distance in result[_FAR].to_pylist()]
     worst = nsmallest(WORST, _rows_of(view, condition, rows, numbers, distances), key=_order)
     return ConditionResult(condition.text, condition.severity, rows.num_rows, len(numbers), tuple(worst))
+
+
+def _finite(distance: float | None) -> float | None:
+    return distance if distance is not None and isfinite(distance) else None
 
 
 def _rows_of(

@@ -138,13 +138,12 @@ function cause(one) {
   return h("span", { title: unmet ? JSON.stringify(one.expectation.worst[0]) : "" }, badge(unmet ? severity : "met", unmet ? (severity === "stop" ? "bad" : "warn") : "good"), " ", h("code", {}, condition));
 }
 
-/** The newest result of each condition. */
+/** The results of the conditions in the newest check of each view: one that was removed has none. */
 function newestOf(audits) {
-  const found = new Map();
-  for (const { view, expectation } of audits) {
-    if (expectation && !found.has(`${view} ${expectation.condition}`)) found.set(`${view} ${expectation.condition}`, expectation);
-  }
-  return [...found.values()];
+  const versions = new Map();
+  const checks = audits.filter((audit) => audit.expectation);
+  for (const { view, version } of checks) versions.set(view, versions.get(view) ?? version);
+  return checks.filter(({ view, version }) => version === versions.get(view)).map((audit) => audit.expectation);
 }
 
 /** A line for each measure, those with the largest errors; the largest of each run if there are several. */

@@ -8,6 +8,7 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from tandem.ledger.log.positions import LOG_START
 from tandem.ledger.publish.audits import Audit, AuditFigures, Audits
 from tandem.ledger.publish.rates import Rate, RunRates
 from tandem.serving.status.part_state import STATES
+from tandem.views.condition_result import ConditionResult
 from tests.cli.metrics.figures import Samples, parsed
 from tests.serving.world import NOON, World, forty_hits, hit, position
 from tests.stack import PYTHONPATH, environ
@@ -75,6 +77,14 @@ def test_every_metric_equals_the_log(world: World, capsys: pytest.CaptureFixture
     ]
     assert found["tandem_table_files"][("realtime", "hits")] == len(sizes)
     assert found["tandem_table_bytes"][("realtime", "hits")] == sum(sizes)
+
+
+def test_a_condition_that_its_view_has_no_more_is_not_reported(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    for version, unmet in ((1, {"n < 5": 2, "n > 0": 1}), (2, {"n < 5": 3})):
+        results = [ConditionResult(condition, "warn", 40, rows) for condition, rows in unmet.items()]
+        like = Audit(NOON, version, 1, 1, "ever", "", LOG_START, position(31))
+        Audits(world.tables).record([replace(like, expectation=each) for each in results])
+    assert printed(world.folder, capsys)["tandem_expectation_unmet_rows"] == {("ever", "n < 5", "warn"): 3}
 
 
 def test_runs_and_audits_are_the_newest_and_estimates_use_earlier_runs(world: World, capsys: pytest.CaptureFixture[str]) -> None:

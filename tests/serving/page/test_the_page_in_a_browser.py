@@ -461,6 +461,8 @@ def test_conditions_are_shown_with_what_does_not_meet_them(open_page: Open, addr
 
     def add(document: dict[str, Any]) -> None:
         conditions = [replace(base, measure="", figures=None, obstacle=None, expectation=each) for each in of]
+        removed = ConditionResult("share < 0.1", "stop", 180, 9, (worst,))
+        conditions.append(replace(conditions[0], version=base.version - 1, expectation=removed))
         document["audits"] = [*map(document_of, conditions), *document["audits"]]
 
     page = open_page("#/sql")

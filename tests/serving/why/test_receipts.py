@@ -1,6 +1,7 @@
 """A receipt is computed again, whatever was counted, published and archived since; what is gone is named."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,6 +16,7 @@ from tandem.serving.read.merged_layers import Reader
 from tandem.serving.read.outcome import ReadFailed
 from tandem.serving.read.outcome import given as answer_of
 from tandem.serving.read.selection import ALWAYS, parse_keys, parse_window, select
+from tandem.serving.why.moments import Moments
 from tandem.serving.why.receipt import InvalidReceipt, Receipt, receipt_of
 from tandem.serving.why.refold import check
 from tandem.views.source.offset_ranges import Ranges
@@ -86,6 +88,15 @@ def test_a_number_that_was_changed_is_noticed(tmp_path: Path) -> None:
     assert problem.startswith("the digest of the rows is sha256:")
 
 
+@pytest.mark.parametrize("view", ["hourly", "slides", "daily", "visits"])
+def test_a_range_may_end_with_the_calendar(tmp_path: Path, view: str) -> None:
+    shop = eventful(tmp_path)
+    reader = Reader(shop.tables)
+    of, between = reader.view(view), (EIGHT, datetime(9999, 12, 31, 23, 30, tzinfo=UTC))
+    made = receipt_of(shop.tables, answer_of(reader.answer(view, between=between)), select(of, {}, between))
+    assert check(shop.tables, shop.tail, made).again == made
+
+
 def test_a_receipt_of_a_past_publication_is_of_its_cut(tmp_path: Path) -> None:
     shop = eventful(tmp_path)
     past = receipt(shop, "hourly", publication=2)
@@ -117,3 +128,33 @@ def test_what_is_gone_is_named(tmp_path: Path) -> None:
 def test_what_is_not_a_receipt_is_refused(content: bytes) -> None:
     with pytest.raises(InvalidReceipt, match=r"r\.json is not a receipt"):
         Receipt.parse(content, "r.json")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("asked", {}),
+        ("asked", {"keys": 3, "from": None, "to": None, "one": False, "at": None}),
+        ("asked", {"keys": {}, "from": 7, "to": None, "one": False, "at": None}),
+        ("positions", {"sales": {}}),
+        ("positions", {"sales": {"cut": 3, "position": 4}}),
+        ("positions", {"sales": {"cut": {"T": {"first": 1}}, "position": {}}}),
+        ("positions", {"sales": {"cut": {}, "position": {"T": {"0": "x"}}}}),
+        ("positions", {"sales": {"cut": {}, "position": {"T": {"0": -1}}}}),
+        ("erased", {"returns": 1}),
+    ],
+)
+def test_a_receipt_whose_fields_were_damaged_is_refused(tmp_path: Path, field: str, value: object) -> None:
+    document = {**json.loads(receipt(eventful(tmp_path), "hourly").line()), field: value}
+    with pytest.raises(InvalidReceipt, match=r"r\.json is not a receipt"):
+        Receipt.parse(json.dumps(document).encode(), "r.json")
+
+
+def test_a_receipt_without_the_positions_of_its_view_is_refused(tmp_path: Path) -> None:
+    shop = eventful(tmp_path)
+    document = {**json.loads(receipt(shop, "hourly").line()), "positions": {}, "erased": {}}
+    without = json.dumps(document)
+    with pytest.raises(InvalidReceipt, match="the receipt has no positions of source 'sales'"):
+        check(shop.tables, shop.tail, Receipt.parse(without.encode(), "r.json"))
+    with pytest.raises(InvalidReceipt, match="the receipt has no positions of source 'sales'"):
+        Moments(shop.tables, "hourly").find(without)

@@ -353,3 +353,11 @@ def test_records_that_nothing_has_any_more_are_named(tmp_path: Path) -> None:
 
     with pytest.raises(ReadFailed, match="5 records of sales are gone"):
         ask(WhyReader(Reader(shop.tables), gone), "hourly", "2026-11-01T08:00Z", city="OSLO")
+
+
+@pytest.mark.parametrize("start", ["0001-01-01T00:00Z", "9999-12-31T23:00Z"])
+def test_a_window_at_the_end_of_the_calendar_has_no_events(tmp_path: Path, start: str) -> None:
+    reader = eventful(tmp_path).why()
+    for view in ("hourly", "slides", "visits"):
+        why = ask(reader, view, start, city="OSLO")
+        assert (why.row, why.agrees, places(why)) == (None, True, [])

@@ -17,11 +17,14 @@ from tandem.ledger.delta.addresses import Tables
 from tandem.ledger.log.erasures import Erasures
 from tandem.ledger.log.gaps import Gaps
 from tandem.ledger.publish.publications import Publications
-from tandem.serving.read.selection import ALWAYS, BadSelection, parse_keys, select
+from tandem.serving.read.selection import ALWAYS, BadSelection, Selection, parse_keys, parse_window, select
 from tandem.serving.why.changed import RowChanges, WhyChanged
+from tandem.serving.why.document import changes_to_json
 from tandem.serving.why.moments import Moments
 from tandem.serving.why.topic_tail import TopicTail
+from tandem.views.project.project import load_files
 from tandem.views.source.offset_ranges import Ranges
+from tandem.views.view import View
 from tests.samples import share
 from tests.serving.two_releases import applied, build, promote
 from tests.serving.why.shop import DEFINITIONS, EIGHT, Shop, sale
@@ -33,10 +36,13 @@ from tests.serving.world import position
 CAUSES = ("new events", "late events")
 
 
-def between(shop: Shop, view: str, first: str, second: str, *keys: str) -> WhyChanged:
-    moments = Moments(shop.tables, view)
+def between(shop: Shop, view: str, first: str, second: str, *keys: str, window: str | None = None) -> WhyChanged:
+    def select_rows(of: View) -> Selection:
+        return select(of, parse_keys(of, keys), ALWAYS if window is None else parse_window(of, window))
+
+    moments = Moments(shop.tables, view, select_rows)
     before, after = moments.find(first), moments.find(second)
-    chosen = select(after.view, parse_keys(after.view, keys), ALWAYS)
+    chosen = select_rows(after.view)
     return RowChanges(shop.tables, shop.tail).between(before, after, chosen)
 
 
@@ -157,31 +163,79 @@ def test_events_without_which_a_publication_was_built_are_a_part(tmp_path: Path)
     assert (row["orders"].before, row["orders"].after, row["orders"].parts) == (2, 2, {"new events": 1, "accepted gaps": -1})
 
 
+def priced(since: int, value: int) -> bytes:
+    return json.dumps({"sku": "tea", "since": f"2026-11-01T08:{since:02}:00Z", "price": value}).encode()
+
+
+def ordered(id_: str, at: int, items: int) -> bytes:
+    return json.dumps({"id": id_, "at": f"2026-11-01T08:{at:02}:00Z", "sku": "tea", "items": items}).encode()
+
+
+def sold(folder: Path, first: int, second: int | str) -> dict[str, Any]:
+    """The differences of the one row of `sold` between two moments, by measure; none if it is the same."""
+    settings = load(folder, {})
+    tables = Tables.of(settings)
+    moments = Moments(tables, "sold")
+    rows = RowChanges(tables, TopicTail(settings, tables)).between(moments.find(str(first)), moments.find(str(second))).rows
+    return {each.measure: (each.before, each.after, each.parts) for row in rows for each in row.differences}
+
+
 def test_other_versions_of_a_table_are_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shop = stack(tmp_path, monkeypatch, TOGETHER, "prices", "orders", "refunds", "notes")
+    shop.append("prices", priced(0, 2))
+    shop.append("orders", ordered("1", 10, 2), ordered("2", 20, 10))
+    shop.recompute()
+    shop.append("prices", priced(15, 5))
+    shop.append("orders", ordered("3", 30, 1))
+    shop.recompute()
+    tables = Tables.of(load(tmp_path, {}))
+    first, *_, last = sorted(each.number for each in Publications(tables).history() if each.kind == "recompute")
+    assert sold(tmp_path, first, last) == {
+        "worth": (24, 59, {"tables": 30, "new events": 5}),
+        "n": (2, 3, {"new events": 1}),
+    }
+
+
+def test_a_table_in_which_the_next_recompute_looks_up_again_is_no_duplicate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers hold what batch and micro-batches found in the table; a price that comes later changes them with the recompute."""
+    shop = stack(tmp_path, monkeypatch, TOGETHER, "prices", "orders", "refunds", "notes")
+    shop.append("prices", priced(0, 2))
+    shop.append("orders", ordered("1", 20, 10))
+    shop.recompute()
+    cut = Publications(Tables.of(load(tmp_path, {}))).history()[-1].number
+    shop.append("prices", priced(15, 5))
+    assert sold(tmp_path, cut, "now") == {}
+    shop.append("orders", ordered("2", 40, 1))
+    assert sold(tmp_path, cut, "now") == {"worth": (20, 25, {"new events": 5}), "n": (1, 2, {"new events": 1})}
+    shop.append("prices", priced(35, 7))
+    assert sold(tmp_path, cut, "now")["worth"] == (20, 25, {"new events": 7, "tables": -2})
+    shop.recompute()
+    assert sold(tmp_path, cut, "now")["worth"] == (20, 57, {"new events": 7, "tables": 30})
+
+
+def test_what_a_later_definition_does_not_read_is_a_part_of_the_definition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The later position names neither the table nor the second source."""
+    shop = stack(tmp_path, monkeypatch, TOGETHER, "prices", "orders", "refunds", "notes")
+    shop.append("prices", b'{"sku": "tea", "since": "2026-11-01T08:00:00Z", "price": 3}')
+    shop.append("orders", b'{"id": "1", "at": "2026-11-01T08:10:00Z", "sku": "tea", "items": 2}')
+    shop.append("refunds", b'{"at": "2026-11-01T08:20:00Z", "sku": "tea", "items": 1}')
+    shop.recompute()
     settings = load(tmp_path, {})
-
-    def price(since: int, value: int) -> bytes:
-        return json.dumps({"sku": "tea", "since": f"2026-11-01T08:{since:02}:00Z", "price": value}).encode()
-
-    def order(id_: str, at: int, items: int) -> bytes:
-        return json.dumps({"id": id_, "at": f"2026-11-01T08:{at:02}:00Z", "sku": "tea", "items": items}).encode()
-
-    shop.append("prices", price(0, 2))
-    shop.append("orders", order("1", 10, 2), order("2", 20, 10))
-    shop.recompute()
-    shop.append("prices", price(15, 5))
-    shop.append("orders", order("3", 30, 1))
-    shop.recompute()
     tables = Tables.of(settings)
-    first, *_, last = [each.number for each in Publications(tables).history() if each.kind == "recompute"]
-    moments = Moments(tables, "sold")
-    before, after = sorted((first, last))
-    changed = RowChanges(tables, TopicTail(settings, tables)).between(moments.find(str(before)), moments.find(str(after)))
-    (row,) = changed.rows
-    parts = {each.measure: (each.before, each.after, each.parts) for each in row.differences}
-    assert parts["worth"] == (24, 59, {"tables": 30, "new events": 5})
-    assert parts["n"] == (2, 3, {"new events": 1})
+    without = TOGETHER.replace('lookup={"p": price_of.as_of(sku="sku")}, ', "").replace('"items * p.price"', '"items"')
+    without = without.replace("source=(orders, refunds)", "source=orders").replace(", of=orders", "")
+    without = without.replace('"back": total("items", of=refunds), "rate": derived("back / ordered"),', "")
+    project = load_files({"definitions.py": without.encode()})
+    for view, parts in {"sold": {"worth": {"definition": -4}}, "net": {"events": {"definition": -1}}}.items():
+        before = Moments(tables, view).find("now")
+        ends = {"orders": before.ends["orders"]}
+        after = replace(before, view=project.every_view[view], project=project, cuts=ends, ends=ends, rows=None)
+        (row,) = RowChanges(tables, TopicTail(settings, tables)).between(before, after).rows
+        assert {each.measure: each.parts for each in row.differences} == parts
 
 
 def test_a_definition_is_a_part_with_its_words(tmp_path: Path) -> None:
@@ -202,6 +256,89 @@ def test_a_definition_is_a_part_with_its_words(tmp_path: Path) -> None:
     assert any("price > 0" in words for words in changed.definition)
 
 
+def test_a_window_is_explained_by_all_its_events(tmp_path: Path) -> None:
+    """A session lasts longer than its gap, and a window may have had another size: the asked start says only where it begins."""
+    shop = Shop(tmp_path)
+    shop.append(0, *(sale(id_, minutes) for id_, minutes in zip("abcd", (5, 25, 45, 65), strict=True)))
+    shop.trigger()
+    shop.recompute(position(4))
+    shop.append(0, sale("e", 85))
+    shop.trigger()
+    start = "2026-11-01T08:05Z"
+    rows = between(shop, "visits", "2", "now", window=start).rows
+    assert rows == between(shop, "visits", "2", "now").rows
+    assert [(each.before, each.after, each.parts) for row in rows for each in row.differences if each.measure == "orders"] == [
+        (None, 5, {"new events": 5}),
+        (4, None, {"new events": -4}),
+    ]
+    release_of(shop, DEFINITIONS.replace("window=tumbling(hours=1), where", "window=tumbling(minutes=30), where"), 5)
+    rows = between(shop, "hourly", "2", "now", window="2026-11-01T08:00Z").rows
+    orders = [(each.before, each.after, each.parts) for row in rows for each in row.differences if each.measure == "orders"]
+    assert orders == [(None, 2, {"definition": 2}), (3, None, {"definition": -3})]
+
+
+def release_of(shop: Shop, definitions: str, end: int) -> None:
+    """A release of other definitions, live with a cut there."""
+    ready = applied(shop, definitions)
+    ready.trigger(position(end))
+    build(ready, position(end))
+    promote(ready)
+
+
+OTHER_TYPES = {
+    'total("price")': ("2.00", "3.00"),
+    'total("CAST(pieces AS DOUBLE)")': (2.0, 3.0),
+    'maximum("id")': ("b", "c"),
+    "maximum('\"at\"')": ("2026-11-01T08:07:00Z", "2026-11-01T08:08:00Z"),
+}
+
+
+@pytest.mark.parametrize("measure", OTHER_TYPES)
+@pytest.mark.parametrize("back", [False, True])
+def test_a_measure_of_another_type_is_shown_as_it_was(tmp_path: Path, measure: str, *, back: bool) -> None:
+    """Its values do not subtract, and each is written as its own definition says."""
+    definitions = [DEFINITIONS, DEFINITIONS.replace('measures = {"orders": count()', f'measures = {{"orders": {measure}')]
+    values: list[tuple[object, object]] = [(2, 3), OTHER_TYPES[measure]]
+    before, after = (1, 0) if back else (0, 1)
+    shop = Shop(tmp_path, definitions=definitions[before])
+    shop.append(0, sale("a", 5), sale("b", 7))
+    shop.trigger()
+    shop.recompute(position(2))
+    shop.append(0, sale("c", 8))
+    shop.trigger()
+    release_of(shop, definitions[after], 3)
+    (changed,) = changes_to_json(between(shop, "hourly", "2", "now"))["rows"]
+    json.dumps(changed)
+    orders = {each["measure"]: each for each in changed["measures"]}["orders"]
+    assert (orders["before"], orders["after"]) == (values[before][0], values[after][1])
+
+
+def test_keys_of_another_kind_are_no_pair_of_moments(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.append(0, sale("a", 5))
+    shop.trigger()
+    shop.recompute(position(1))
+    shop.append(0, sale("b", 6))
+    release_of(shop, DEFINITIONS.replace('keys={"city": "upper(city)"}', 'keys={"city": "length(city)"}'), 2)
+    with pytest.raises(BadSelection, match="view 'hourly' had other keys or another kind of window at publication 2"):
+        between(shop, "hourly", "2", "now")
+
+
+def test_no_digit_of_a_large_total_is_lost(tmp_path: Path) -> None:
+    """A total has up to 38 digits."""
+    huge = '"revenue": total("CAST(pieces AS HUGEINT) * 1000000000000000000000 + 1")'
+    shop = Shop(tmp_path, definitions=DEFINITIONS.replace('"revenue": total("price")', huge))
+    shop.append(0, sale("a", 5, pieces=123_456_789))
+    shop.trigger()
+    shop.recompute(position(1))
+    shop.append(0, sale("b", 8, pieces=987_654_321))
+    shop.trigger()
+    (row,) = changes_to_json(between(shop, "hourly", "2", "now"))["rows"]
+    revenue = {each["measure"]: each for each in row["measures"]}["revenue"]
+    first, new = 123_456_789 * 10**21 + 1, 987_654_321 * 10**21 + 1
+    assert revenue == {"measure": "revenue", "before": first, "after": first + new, "parts": {"new events": new}}
+
+
 def test_what_is_no_pair_of_moments_is_refused(tmp_path: Path) -> None:
     shop = eventful(tmp_path)
     with pytest.raises(BadSelection, match="now counts more of source 'sales' than publication 2: name the earlier one first"):
@@ -212,3 +349,5 @@ def test_what_is_no_pair_of_moments_is_refused(tmp_path: Path) -> None:
         between(shop, "hourly", "0" * 5000, "now")
     with pytest.raises(BadSelection, match="publication 9 does not exist"):
         between(shop, "hourly", "9", "now")
+    with pytest.raises(BadSelection, match="no source of view 'hourly' has the topic 'Q'; topics: T"):
+        between(shop, "hourly", '{"Q": {"0": 1}}', "now")

@@ -1,11 +1,14 @@
 """Conditions that a view expects of its rows say of every row what plain Python says, however the keys are split."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from math import inf, nan
 from typing import Annotated, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given
@@ -113,6 +116,19 @@ def test_numbers_of_rows_have_conditions_too(rows: int, before: int | None, unme
     (result,) = check_numbers(view, rows, before)
     assert (result.unmet, result.rows) == (unmet, None)
     assert [worst["values"] for worst in result.worst] == ([{"rows": rows, "before.rows": before}] if unmet else [])
+
+
+@pytest.mark.parametrize("value", [inf, nan])
+def test_no_distance_is_infinite_in_a_report(value: float) -> None:
+    """JSON has no such numbers. The row is further away than any that has a distance."""
+    view = replace(HOURS, expect={"share < 7": "stop"})
+    hour = datetime(2026, 3, 1, tzinfo=UTC)
+    rows = answer_table(view, [Sold(hour, shop, 9 * number, Decimal(1)) for number, shop in enumerate("aabbcc", 1)])
+    shares = pa.array([100.0, value, 50.0])
+    number = rows.column_names.index("share")
+    (outcome,) = check_rows(view, rows.set_column(number, rows.schema.field("share"), shares), None)
+    assert (outcome.unmet, [each["far"] for each in outcome.worst]) == (3, [None, 93.0, 43.0])
+    json.dumps([*map(dict, outcome.worst)], allow_nan=False)
 
 
 def test_a_condition_that_fails_for_a_row_is_not_met_there() -> None:
