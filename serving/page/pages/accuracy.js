@@ -138,7 +138,7 @@ function cause(one) {
   return h("span", { title: unmet ? JSON.stringify(one.expectation.worst[0]) : "" }, badge(unmet ? severity : "met", unmet ? (severity === "stop" ? "bad" : "warn") : "good"), " ", h("code", {}, condition));
 }
 
-/** The results of the conditions in the newest check of each view: one that was removed has none. */
+/** The results of the conditions in the newest check of each view: a removed condition has none. */
 function newestOf(audits) {
   const versions = new Map();
   const checks = audits.filter((audit) => audit.expectation);
