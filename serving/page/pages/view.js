@@ -62,7 +62,7 @@ async function one(place, name, app, signal) {
   let query = new URLSearchParams();
   let next = null;
   let loading = null;
-  let fresh = new Set();
+  const fresh = new Map();
 
   const saved = downloads({ name, say: app.say, most: app.me.max_rows, asked: (limit, cursor) => rowsOf({ limit, cursor, order: orderOf(query, view) }) });
   fill(
@@ -158,12 +158,13 @@ async function one(place, name, app, signal) {
       fill(pulse, badge(following ? "live" : refusal, following ? "good" : "plain")),
     async changed(documents) {
       const ids = documents.flatMap((document) => document.rows).map((row) => rowId(row, view.columns));
-      fresh = new Set([...fresh, ...ids]);
+      const change = {};
+      for (const id of ids) fresh.set(id, change);
       if (ids.length) app.say(`${counted(ids.length, "row")} changed.`);
       // Later pages stay at their snapshot.
       if (!cursors.length) await load();
-      // From when they are shown, however long that took.
-      setTimeout(() => (fresh = new Set([...fresh].filter((id) => !ids.includes(id)))), CHANGED_MS);
+      // From when they are shown, however long that took, and longer if a row has changed again.
+      setTimeout(() => ids.filter((id) => fresh.get(id) === change).forEach((id) => fresh.delete(id)), CHANGED_MS);
     },
   });
 

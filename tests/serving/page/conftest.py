@@ -93,8 +93,8 @@ def open_page(browser: Browser, address: str, secret: str) -> Iterator[Open]:
 
     yield opened
     for context in contexts:
-        # A changed answer that is under way would raise in the next test.
+        # A changed answer that is under way would raise in the next test; to wait for one that nobody continues has no end.
         for page in context.pages:
-            page.unroute_all(behavior="wait")
+            page.unroute_all(behavior="ignoreErrors")
         context.close()
     assert not wrong
