@@ -34,7 +34,7 @@ from tandem.views.fingerprint.hashed_parts import fingerprint
 from tandem.views.kernel.kernel import merge_states
 from tandem.views.project.project import load_files
 from tandem.views.view import View
-from tests.samples import just
+from tests.samples import cases, just
 from tests.serving import oracle
 from tests.serving.world import DEFINITIONS, NOON, SOURCE, World, hit, nine_hits, position
 
@@ -98,7 +98,7 @@ steps = st.lists(
 )
 
 
-@just(40, quick=4)
+@just(40, quick=cases(4, bug=10, longer=10))
 @given(steps, st.integers(0, 2**64 - 1), st.sampled_from([MORE, KNOWN]))
 def test_after_every_step_memory_reader_and_oracle_agree(steps: list[tuple[Any, ...]], seed: int, definitions: str) -> None:
     with TemporaryDirectory() as folder:
