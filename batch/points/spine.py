@@ -78,6 +78,9 @@ def load_spine(path: Path, time: str) -> Spine:
         rows, texts = _csv(path) if of_texts else (_parquet(path), None)
     except (OSError, pa.ArrowException) as error:
         raise BadSpine(f"{path} cannot be read as {'CSV' if of_texts else 'Parquet'}: {error}") from error
+    twice = [name for name in rows.column_names if rows.column_names.count(name) > 1]
+    if twice:
+        raise BadSpine(f"{path} has {twice.count(twice[0])} columns {twice[0]!r}; name each column once")
     if time not in rows.column_names:
         raise BadSpine(f"{path} has no column {time!r}; columns: {listed(time, rows.column_names)}")
     type_ = rows.schema.field(time).type
@@ -89,7 +92,12 @@ def load_spine(path: Path, time: str) -> Spine:
     if missing := rows[time].null_count:
         first = pc.index(pc.is_null(rows[time]), True).as_py()
         raise BadSpine(f"{path}: column {time!r} is empty in {missing} rows, the first of them row {first + 1}")
-    return Spine(rows, arrays.integers(arrays.whole(rows[time].cast(_MICROSECONDS, safe=False).cast(pa.int64()))), texts)
+    try:
+        # Only nanoseconds may lose digits: coarser times that do not fit would become others.
+        times = rows[time].cast(_MICROSECONDS, safe=type_.unit != "ns")
+    except pa.ArrowInvalid as error:
+        raise BadSpine(f"{path}: column {time!r} has a time that no event has: {error}") from error
+    return Spine(rows, arrays.integers(arrays.whole(times.cast(pa.int64()))), texts)
 
 
 def _csv(path: Path) -> tuple[pa.Table, pa.Table]:

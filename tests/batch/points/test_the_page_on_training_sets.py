@@ -185,6 +185,29 @@ def test_a_spine_needs_times_with_a_zone(tmp_path: Path, text: str, why: str) ->
     assert why in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("columns", "why"),
+    [
+        ({"at": [1_762_000_000]}, None),
+        ({"at": [93_000_000_000_000]}, "column 'at' has a time that no event has"),
+        ({"at": [1], "city": ["OSLO"], "city ": ["ROME"]}, "has 2 columns 'city'; name each column once"),
+        ({"at": [1], "at ": [1]}, "has 2 columns 'at'; name each column once"),
+    ],
+)
+def test_a_parquet_spine_has_each_column_once_and_times_that_fit(
+    tmp_path: Path, columns: dict[str, list[Any]], why: str | None
+) -> None:
+    seconds = pa.timestamp("s", "UTC")
+    arrays = [pa.array(values, seconds if name.strip() == "at" else pa.string()) for name, values in columns.items()]
+    pq.write_table(pa.Table.from_arrays(arrays, [name.strip() for name in columns]), tmp_path / "spine.parquet")
+    if why is None:
+        assert load_spine(tmp_path / "spine.parquet", "at").times.tolist() == [1_762_000_000_000_000]
+        return
+    with pytest.raises(BadSpine) as refused:
+        load_spine(tmp_path / "spine.parquet", "at")
+    assert why in str(refused.value)
+
+
 @pytest.mark.slow
 @pytest.mark.broker
 def test_the_command_runs_on_spark(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
