@@ -93,7 +93,7 @@ def open_page(browser: Browser, address: str, secret: str) -> Iterator[Open]:
 
     yield opened
     for context in contexts:
-        # A changed answer that is under way would raise in the next test; to wait for one that nobody continues has no end.
+        # Without this, a changed answer under way raises in the next test. Waiting hangs if a test never continues a request.
         for page in context.pages:
             page.unroute_all(behavior="ignoreErrors")
         context.close()
