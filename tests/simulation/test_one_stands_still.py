@@ -44,7 +44,7 @@ def test_a_cut_stays_a_boundary_while_a_batch_folds_below() -> None:
 
 
 @pytest.mark.each_run("speed")
-@pytest.mark.parametrize("name", ["speed", pytest.param("archive", marks=pytest.mark.slow), "archive new"])
+@pytest.mark.parametrize("name", ["speed", "archive", "archive new"])
 def test_no_record_counts_for_an_earlier_topic_of_the_same_name(name: str) -> None:
     """Records are fetched by a topic's name, and positions speak of its id."""
     one_in = cases(3, bug=1, longer=1)

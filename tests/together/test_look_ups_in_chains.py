@@ -113,7 +113,6 @@ VIEWS: Mapping[str, View] = {
     "by log": riding({**AS_OF, "t": TARIFF_BY_LOG.as_of(**BY_ZONE)}),
     "parents": riding({**AS_OF, "u": TARIFF.as_of(**BY_PARENT)}, last="u"),
 }
-EVERY_TIME = ("newest stop", "rejecting", "by log", "parents")
 MISSING: Mapping[str, Any] = {"constants": {"zone": "A", "cents": 7}}
 
 
@@ -273,7 +272,7 @@ def windows_of_changes(
 
 
 @pytest.mark.each_run("parents", "by log")
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in EVERY_TIME else pytest.mark.slow) for name in VIEWS])
+@pytest.mark.parametrize("name", VIEWS)
 def test_chains_of_look_ups_at_any_cuts_are_nested_loops(name: str) -> None:
     seed = 7 if settings().derandomize else Random().getrandbits(32)
     view, (stops, tariffs, rides), drawn = VIEWS[name], logs(seed), Counter[str]()

@@ -14,7 +14,6 @@ from tests.stack import kafka_toml, new_topic
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted(file.parent for file in (ROOT / "examples").glob("*/definitions.py"))
-QUICK = {"demo"}
 EVENTS = 400
 
 pytestmark = pytest.mark.broker
@@ -35,10 +34,7 @@ def test_the_project_of_init_verifies(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "example",
-    [pytest.param(each, id=each.name, marks=[] if each.name in QUICK else [pytest.mark.slow]) for each in EXAMPLES],
-)
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_every_example_verifies(
     example: Path, broker: kafka.BrokerConnection, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -150,8 +150,8 @@ def decoder_of(form: str) -> str:
     [
         ("json", "log"),
         ("avro", "log"),
-        pytest.param("schema", "time", marks=pytest.mark.slow),
-        pytest.param("json", "time", marks=pytest.mark.slow),
+        ("schema", "time"),
+        ("json", "time"),
     ],
 )
 def test_rows_that_a_snapshot_lacks_leave_the_table(form: str, order: str, tmp_path: Path, broker, rebuild) -> None:

@@ -53,7 +53,7 @@ OFF = f"{worker_sockets.ENABLED}=false"
 
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.parametrize(("conf", "family"), [([], "AF_UNIX"), pytest.param([OFF], "AF_INET", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("conf", "family"), [([], "AF_UNIX"), ([OFF], "AF_INET")])
 def test_a_worker_has_no_connection_of_the_network_unless_the_user_asks_for_it(
     tmp_path: Path, conf: list[str], family: str
 ) -> None:

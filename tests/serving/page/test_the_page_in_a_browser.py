@@ -650,7 +650,7 @@ def test_pictures_are_created_on_request(open_page: Open, request: pytest.Fixtur
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_serious_fault(browser: Browser, open_page: Open, address: str, scheme: str) -> None:
     page = settled(open_page(color_scheme=scheme, reduced_motion="reduce"))
     found = {}

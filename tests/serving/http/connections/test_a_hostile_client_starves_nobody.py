@@ -5,7 +5,7 @@ import os
 import ssl
 import subprocess
 import sys
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -37,8 +37,6 @@ OF = {
 }
 """What the victim asks, where that is not who it is."""
 OVER_TLS = ("bodies", "handshakes", "churn", "unread", "noise")
-SELDOM = {"many_addresses", "flood", "large_bodies", "statements", "chunk_flood", "pipelined", "noise"}
-"""Of the same kind as others here, so they are run with all tests alone."""
 
 BOUNDS = {"CONNECTIONS": 500, "CONNECTIONS_PER_ADDRESS": 100}
 """Fewer connections than by default, so that fewer are too many."""
@@ -138,17 +136,13 @@ def check(attacked: Attacked, name: str) -> None:
     assert not late(found, expected)
 
 
-def _cases(names: Iterable[str], slow: Container[str]) -> list[Any]:
-    return [pytest.param(name, marks=[pytest.mark.slow] if name in slow else []) for name in names]
-
-
 @pytest.mark.each_run("bodies", "heads", "churn", "slow_events")
-@pytest.mark.parametrize("name", _cases([name for name in attacker.NUMBERS if name != "handshakes"], SELDOM))
+@pytest.mark.parametrize("name", [name for name in attacker.NUMBERS if name != "handshakes"])
 def test_another_client_is_answered_while_the_attack_runs(attacked: Attacked, name: str) -> None:
     check(attacked, name)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", _cases(OVER_TLS, {"bodies", "churn", "unread", "noise"}))
+@pytest.mark.parametrize("name", OVER_TLS)
 def test_another_client_is_answered_over_tls_while_the_attack_runs(over_tls: Attacked, name: str) -> None:
     check(over_tls, name)
