@@ -31,6 +31,9 @@ COMPACT_EVERY: Final = 100
 
 _GONE: Final = "_gone"
 _HOOKS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
+_NO_STATISTICS: Final = {"delta.dataSkippingNumIndexedCols": "0"}
+"""delta-rs writes bounds of decimals as floats, and of floats without NaN, by which Spark and Arrow skip files that have the rows
+asked for. Without bounds in the log readers skip row groups by those in the files, which are exact."""
 
 
 def check_target(defined: SinkInProject) -> None:
@@ -150,7 +153,13 @@ class DeltaTarget:
             refresh(self.handle)
             return
         try:
-            write_deltalake(self.address, rows, storage_options=self.options, commit_properties=_properties(stamp, 0))
+            write_deltalake(
+                self.address,
+                rows,
+                configuration=_NO_STATISTICS,
+                storage_options=self.options,
+                commit_properties=_properties(stamp, 0),
+            )
             self.handle = DeltaTable(self.address, storage_options=self.options)
         except FAILURES as error:
             raise Unwritable(f"cannot create table {self.address}: {reason(error)}") from error
