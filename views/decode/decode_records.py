@@ -275,11 +275,14 @@ def _plausible(source: Source, batch: pa.RecordBatch, typed: pa.RecordBatch, rej
     of_one = INDEX in wrong.schema.names and source.event_time != APPEND_TIME
     for number, (row, time) in enumerate(zip(wrong.column(_ROW).to_pylist(), times.filter(pc.invert(inside)), strict=True)):
         reject = Reject("implausible_time", _implausible(source, time))
-        index = wrong.column(INDEX)[number].as_py() if of_one else 0
-        if of_one and source.each_event_alone:
+        if not of_one:
+            rejected.records.setdefault(row, reject)
+            continue
+        index = wrong.column(INDEX)[number].as_py()
+        if source.each_event_alone:
             rejected.events[row, index] = reject
         else:
-            rejected.records.setdefault(row, within(reject, index) if of_one else reject)
+            rejected.records.setdefault(row, within(reject, index))
     if of_one and source.each_event_alone:
         return typed.filter(inside)
     return _without(typed, rejected.records)

@@ -157,6 +157,8 @@ def test_values_are_read_as_they_are(
         ("$SHOP_DB", "expected postgresql://HOST"),
         ("postgresql://db/shop", "expected postgresql://HOST"),
         ("postgresql:///shop?table=t", "expected postgresql://HOST"),
+        ("postgresql://db?table=t", "expected postgresql://HOST"),
+        ("postgresql://db/?table=t", "expected postgresql://HOST"),
         ("jdbc:mysql://db/shop?table=t", "expected postgresql://HOST"),
     ],
 )

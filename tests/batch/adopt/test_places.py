@@ -1,6 +1,7 @@
 """Rows that have the offsets of their records keep them: below the source's start they count, and never twice."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from tandem import Event, Source
 from tandem.batch.adopt import adopt
-from tandem.batch.adopt.adopt import AdoptRequest
+from tandem.batch.adopt.adopt import AdoptRequest, seam_of
 from tandem.batch.adopt.mapping import map_rows
 from tandem.batch.adopt.places import PlaceSpan, check_places, order_by_place, spans
 from tandem.batch.adopt.table import HistoryTable, NotAdopted
@@ -26,6 +28,15 @@ from tests.batch.shop import DEFINITIONS, MemoryShop, Shop, answers
 NO_IDENTITY = DEFINITIONS.replace('identity=("id",)', "identity=()")
 FROM_OFFSETS = DEFINITIONS.replace('identity=("id",)', "start={0: 10, 1: 7}")
 COORDINATES = ("topic", "partition", "offset")
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Parcel(Event):
+    id: str
+    at: datetime
+
+
+PARCELS = Source(topic="parcels", event=Parcel, event_time="at")
 
 
 def sales_with_places(topic: str, *ends: int) -> list[dict[str, Any]]:
@@ -60,6 +71,13 @@ def adopt_by_offset(shop: Shop, table: Path) -> adopt.AdoptResult:
     request = AdoptRequest(table, {}, coordinates=COORDINATES)
     write = write_in_this_process if isinstance(shop, MemoryShop) else None
     return adopt.run(shop.run("adopt"), shop.project().sources["sales"], request, write=write)
+
+
+@pytest.mark.parametrize(("until", "declared"), [(AT, AT), (AT, None), (None, AT)])
+def test_offsets_and_a_time_are_two_rules_for_one_seam(until: datetime | None, declared: datetime | None) -> None:
+    request = AdoptRequest(Path("lake"), {}, until=until, coordinates=COORDINATES)
+    with pytest.raises(NotAdopted, match="two rules for one seam"):
+        seam_of(replace(PARCELS, history_until=declared), request)
 
 
 def test_each_offset_counts_once_of_table_or_topic(shop: Shop, tmp_path: Path) -> None:

@@ -102,6 +102,14 @@ def test_small_leftovers_between_old_cuts_are_swept_up() -> None:
     assert len(spans) < 40
 
 
+def test_only_commits_that_touch_become_one() -> None:
+    """A commit that a reader has no file of may be missing between them; one commit over the gap would claim its records."""
+    spans = [Span(place(n), place(n + 1), 1, "fold") for n in (0, 1, 2, 5, 6)]
+    groups = plan(spans, live=LOG_START, fanout=2)
+    assert groups == [(spans[0], spans[1]), (spans[3], spans[4])]
+    assert plan(spans[2:4], live=LOG_START, fanout=2) == []
+
+
 def test_restarts_that_commit_nothing_do_not_pile_up() -> None:
     marks = [Span(at(1, 1), at(1, 1), epoch, "epoch") for epoch in range(1, 101)]
     groups = plan(marks, live=at(1, 1), fanout=8)

@@ -409,6 +409,7 @@ CASES: list[tuple[str, str, datetime | str]] = [
     ("%a %d %b %Y %z", "Mon 01 Nov 2026 Z", "invalid_value"),
     ("%a %d %b %Y %z", "Sun 01 Nov 2026 Z", datetime(2026, 11, 1, tzinfo=UTC)),
     ("%j %Y %z", "366 2026 Z", "invalid_value"),
+    ("%j %Y %z", "000 2026 Z", "invalid_value"),
     ("%j %Y %z", "366 2024 Z", datetime(2024, 12, 31, tzinfo=UTC)),
     ("%F %T%z", "2016-12-31 23:59:60Z", datetime(2016, 12, 31, 23, 59, 59, 999_999, UTC)),
     ("%F %T%z", "2026-10-31 24:00:00Z", datetime(2026, 11, 1, tzinfo=UTC)),

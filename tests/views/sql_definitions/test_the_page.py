@@ -52,6 +52,7 @@ def test_each_measure_is_the_one_beside_it(sql: str, python: str) -> None:
         ("x TEXT[][] NOT NULL", "x: list[list[str]]"),
         ("x MAP<TEXT, ARRAY<BIGINT>> NOT NULL", "x: dict[str, list[int]]"),
         ("x MAP(TEXT, BIGINT) NOT NULL", "x: dict[str, int]"),
+        ("x TEXT COMMENT 'a note'", 'x: Annotated[str, msgspec.Meta(description="a note")] | None = None'),
         ("x TEXT NOT NULL COMMENT 'a \"b\"' OPTIONS (name = 'US Gross')", 'x: Annotated[str, Name("US Gross"), msgspec.Meta('),
         ("x TIMESTAMP NOT NULL OPTIONS (epoch = 'ms')", 'x: Annotated[datetime, Epoch("ms")]'),
         (
