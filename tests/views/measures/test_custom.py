@@ -113,9 +113,11 @@ def test_a_slice_of_states_is_presented_like_the_whole() -> None:
 
 
 def test_states_stand_in_one_column_and_doubles_are_said_to_be_approximate() -> None:
-    view = View(SAMPLES, measures={"r": Range("i"), "m": MeanOfMeans("i")})
+    pair = pa.list_(pa.struct([("sum", pa.float64()), ("rows", pa.int64())]))
+    mixed = type("Mixed", (MeanOfMeans,), {"state": pair})
+    view = View(SAMPLES, measures={"r": Range("i"), "m": MeanOfMeans("i"), "mixed": mixed("i")})
     assert state_schema(view).field("r").type == Range.state
-    assert {name: how.kind for name, how in approximations(view).items()} == {"m": "order"}
+    assert {name: how.kind for name, how in approximations(view).items()} == {"m": "order", "mixed": "order"}
 
 
 def fails(sentence: str, **methods: Any) -> None:

@@ -60,6 +60,7 @@ OF_SOURCES = {
     "CREATE SOURCE s (at TIMESTAMP NOT NULL, x «DECIMAL, WATERMARK FOR at)": "DECIMAL(38, 2)",
     "CREATE SOURCE s (at TIMESTAMP NOT NULL, x TIME «WITH TIME ZONE, WATERMARK FOR at)": "a time of day has no zone: TIME",
     "CREATE SOURCE s (at TIMESTAMP NOT NULL, x MAP<«INT, TEXT>, WATERMARK FOR at)": "the keys of a map are texts",
+    "CREATE SOURCE s (at TIMESTAMP NOT NULL, x «ENUM(), WATERMARK FOR at)": "ENUM declares what it holds",
     "CREATE SOURCE s (at TIMESTAMP NOT NULL, «At TEXT, WATERMARK FOR at)": "source s has two columns At",
     'CREATE SOURCE s (at TIMESTAMP NOT NULL, «"US Gross" TEXT, WATERMARK FOR at)': "OPTIONS (name = 'US Gross')",
     "CREATE SOURCE s (at TIMESTAMP NOT NULL, WATERMARK FOR at) WITH (format = «'xml')": "unknown format 'xml'",

@@ -164,6 +164,7 @@ def with_field(*annotation: Any, name: str = "a", **config: Any) -> type[Event]:
             "two fields",
         ),
         (lambda: Name('a"b'), "without quotes"),
+        (lambda: Name("a\\b"), "without quotes"),
         (lambda: Name(""), "without quotes"),
         (lambda: Name("a\nb"), "one line"),
     ],
