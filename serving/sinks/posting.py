@@ -42,11 +42,14 @@ def wait_s(error: BaseException, pause: float) -> float:
 
 
 def check_address(what: str, address: str) -> None:
-    """Raise TandemError for an address that is not one of HTTP, or that has a login, which would be printed."""
+    """Raise TandemError for an address that is not one of HTTP, or that has a login.
+
+    The sentence has nothing of the address, which may be a secret.
+    """
     if "@" in address:
         raise TandemError(f"{what} has a login in its address; write any other @ as %40")
-    if fault := address_fault(address):
-        raise TandemError(f"{what} {fault}")
+    if address_fault(address):
+        raise TandemError(f"{what} is not an address such as https://example.org/rows, with a space as %20")
 
 
 def key_of(what: str, secret: str) -> bytes:
@@ -54,9 +57,12 @@ def key_of(what: str, secret: str) -> bytes:
     if not secret.startswith(_PREFIX):
         return secret.encode()
     try:
-        return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+        key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
     except binascii.Error:
         raise TandemError(f"{what} begins with whsec_, and the rest of it is not base64") from None
+    if not key:
+        raise TandemError(f"{what} is whsec_ without a key, so anybody could sign")
+    return key
 
 
 def signature_headers(number: str, timestamp: int, body: bytes, key: bytes) -> dict[str, str]:
@@ -103,7 +109,7 @@ def _retry_after_s(headers: HTTPMessage) -> float:
         return float(asked)
     try:
         return max(0.0, (parsedate_to_datetime(asked) - parsedate_to_datetime(headers["Date"] or "")).total_seconds())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return 0.0
 
 
