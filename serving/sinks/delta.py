@@ -34,17 +34,24 @@ _HOOKS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired
 
 
 def check_target(defined: SinkInProject) -> None:
-    """Raise SinkRefused for a type that Delta lacks, and for a folder of the project's own tables."""
-    name = defined.sink.name
+    """Raise SinkRefused for a type that Delta lacks, and for a folder of the project's own tables or of another sink."""
+    name, folder = defined.sink.name, defined.folder
     delta_schema(name, answer_schema(defined.view))
-    address, root = _absolute(defined), Tables.of(defined.settings).root
-    if f"{address}/".startswith(f"{root}/") or f"{root}/".startswith(f"{address}/"):
+    assert isinstance(defined.sink.to, SinkTable)
+    address, root = (_absolute(folder, place) for place in (defined.sink.to.address, Tables.of(defined.settings).root))
+    if _overlap(address, root):
         raise SinkRefused(f"sink {name!r}: {address} is a folder of the project's own tables, in {root}; name another")
+    for other in defined.project.sinks.values():
+        if other.name != name and isinstance(other.to, SinkTable) and _overlap(address, _absolute(folder, other.to.address)):
+            raise SinkRefused(
+                f"sink {name!r}: {address} is also the folder of sink {other.name!r}, or one has the other in it; name another"
+            )
 
 
 def open_target(defined: SinkInProject) -> "DeltaTarget":
     """The table of a sink, which may not exist yet. Raises Unreadable."""
-    return open_at(defined.sink.name, _absolute(defined), Tables.of(defined.settings))
+    assert isinstance(defined.sink.to, SinkTable)
+    return open_at(defined.sink.name, _absolute(defined.folder, defined.sink.to.address), Tables.of(defined.settings))
 
 
 def open_at(name: str, address: str, tables: Tables) -> "DeltaTarget":
@@ -171,11 +178,14 @@ class DeltaTarget:
         return self.handle
 
 
-def _absolute(defined: SinkInProject) -> str:
-    """The address of the table; a folder is relative to the project's."""
-    assert isinstance(defined.sink.to, SinkTable)
-    address = defined.sink.to.address
-    return str((defined.folder / Path(address).expanduser()).resolve()) if is_local(address) else address
+def _absolute(folder: Path, address: str) -> str:
+    """The address of tables; a folder is relative to `folder`, and has no symbolic links."""
+    return str((folder / Path(address).expanduser()).resolve()) if is_local(address) else address
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether two folders are the same, or one is in the other, where a `VACUUM` of the outer one deletes its files."""
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
 
 
 def _properties(stamp: Stamp, number: int) -> CommitProperties:
