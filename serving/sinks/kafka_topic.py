@@ -124,7 +124,7 @@ class CompactedTopic:
         """Append rows, tombstones and token in one transaction. Raises NotSent, ProducerFenced, NoBroker."""
         identity, headers = gone.column_names, _headers(stamp)
         records = [kafka.Record(0, _object(row, identity), None, headers) for row in gone.to_pylist()]
-        self.appender.append([*records, *_records(rows, identity, headers)], stamp.text)
+        self.appender.append([], stamp.text, placed=_placed(self.topic, [*records, *_records(rows, identity, headers)]))
 
     def replace(self, rows: pa.Table, identity: Sequence[str], stamp: Stamp) -> None:
         """Append all rows, and tombstones of all other keys, in one transaction. Raises as `write`, and SinkRefused."""
@@ -142,7 +142,7 @@ class CompactedTopic:
                     f"topic {self.topic.name!r} has a row in partition {partition} whose key belongs in partition {place}, "
                     "as after partitions were added; delete the topic, and the sink creates it again"
                 )
-        self.appender.append(records, stamp.text, placed=tombstones)
+        self.appender.append([], stamp.text, placed=[*tombstones, *_placed(self.topic, records)])
 
     def close(self) -> None:
         """Close the producer's group."""
@@ -181,15 +181,15 @@ class MessageTopic:
 
     def append(self, messages: Sequence[SinkMessage], stamp: Stamp) -> None:
         """Append a record for each message, or for all rows one in each partition. Raises NotSent, ProducerFenced, NoBroker."""
-        records, placed = [], []
+        placed = []
         for message in messages:
             headers = ((KIND, message.kind.encode()), *_headers(stamp))
             value = None if message.value is None else _text(message.value).encode()
             if message.key is None:
                 placed += [(number, kafka.Record(0, None, value, headers)) for number in range(self.topic.partitions)]
             else:
-                records.append(kafka.Record(0, _text(message.key).encode(), value, headers))
-        self.appender.append(records, stamp.text, placed=placed)
+                placed += _placed(self.topic, [kafka.Record(0, _text(message.key).encode(), value, headers)])
+        self.appender.append([], stamp.text, placed=placed)
 
     def close(self) -> None:
         """Close the producer's group."""
@@ -218,6 +218,11 @@ def records_to_the_end(connection: kafka.BrokerConnection, topic: kafka.Topic) -
         raise kafka.NoTopic(f"topic {topic.name!r} was deleted or created again; run the command again") from error
     finally:
         reader.close()
+
+
+def _placed(topic: kafka.Topic, records: Sequence[kafka.Record]) -> list[tuple[int, kafka.Record]]:
+    """The records in the partitions of their keys as they were when the topic was opened, also once it has more of them."""
+    return [(kafka.partition_of(record.key or b"", topic.partitions), record) for record in records]
 
 
 def _records(rows: pa.Table, identity: Sequence[str], headers: Headers) -> list[kafka.Record]:

@@ -24,6 +24,8 @@ from tests.stack import add_partitions, consumed, new_topic
 
 pytestmark = pytest.mark.broker
 
+CHANGES = RowsWanted(output="changes")
+
 
 def opened(broker: kafka.BrokerConnection, name: str) -> CompactedTopic:
     target = open_topic(broker, Settings(), name, "update")
@@ -148,6 +150,26 @@ def test_a_topic_that_cannot_hold_the_rows_is_refused(broker: kafka.BrokerConnec
     add_partitions(broker, kafka.topic(broker, "grown"), 7)
     with pytest.raises(SinkRefused, match="as after partitions were added; delete the topic"):
         sink(broker, world, "grown")
+
+
+def test_a_running_sink_keeps_each_key_in_its_partition(broker: kafka.BrokerConnection, world: World) -> None:
+    for name, wanted in (("widened", EVERYTHING), ("widened-log", CHANGES)):
+        published, target = connected(world, "per_page"), open_topic(broker, Settings(), name, wanted.output)
+        (first,) = follow(published, target, wanted)
+        add_partitions(broker, target.topic, target.topic.partitions + 7)
+        wait_for_partitions(target)
+        for number in range(3):
+            world.append(0, hit("/a", number), hit(None, 1))
+            world.trigger()
+            list(follow(connected(world, "per_page"), target, wanted))
+        places = {(record.key, record.partition) for record in consumed(broker, kafka.topic(broker, name)) if record.key}
+        assert len(places) == first.rows == 2
+
+
+def wait_for_partitions(target: CompactedTopic | MessageTopic) -> None:
+    """Wait until the sink's producer knows of more partitions, as it does after some minutes."""
+    while len(target.appender._producer.list_topics(target.topic.name, timeout=60).topics[target.topic.name].partitions) < 8:
+        time.sleep(0.1)
 
 
 def test_a_token_that_the_partitions_cannot_store_is_refused(broker: kafka.BrokerConnection) -> None:
