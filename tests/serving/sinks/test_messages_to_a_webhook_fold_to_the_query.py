@@ -54,10 +54,12 @@ def world(tmp_path: Path) -> World:
     return made
 
 
-def target_of_world(world: World, heard: Heard, *, address: str = "$HOOK", timeout_s: int = 10) -> WebhookTarget:
+def target_of_world(
+    world: World, heard: Heard, *, address: str = "$HOOK", secret: str = "$WEBHOOK_SECRET", timeout_s: int = 10
+) -> WebhookTarget:
     settings = msgspec.structs.replace(Settings(state=str(world.state)), sinks=SinkSettings(timeout_s=timeout_s))
-    sink = Sink(world.project.views["per_page"], to=webhook(address), name="out")
-    environ = {"HOOK": f"{heard.address}/rows?of=us", "WEBHOOK_SECRET": SECRET}
+    sink = Sink(world.project.views["per_page"], to=webhook(address, secret=secret), name="out")
+    environ = {"HOOK": f"{heard.address}/rows?of=us", secret[1:]: SECRET}
     return open_webhook(SinkInProject(sink, world.project, settings, world.folder), environ, lambda: world.clock)
 
 
@@ -148,6 +150,14 @@ def test_another_meaning_and_another_target_begin_with_a_complete_snapshot(world
     assert [each["kind"] for each in heard.documents].count("truncate") == 3
     assert len(heard.ids) == len(set(heard.ids)), "a token that comes again has other numbers"
     assert target_of_world(world, heard, address=heard.address).token() is None
+
+
+def test_another_secret_is_of_the_same_receiver(world: World, heard: Heard) -> None:
+    heard.answers = [204, 500]
+    with pytest.raises(Undelivered):
+        list(follow(connected(world, "per_page"), target_of_world(world, heard), APPEND))
+    list(follow(connected(world, "per_page"), target_of_world(world, heard, secret="$OTHER"), APPEND))
+    agrees(world, heard, APPEND)
 
 
 def test_a_message_is_signed_as_standard_webhooks_says(world: World, heard: Heard) -> None:
