@@ -30,6 +30,9 @@ COMPACT_EVERY: Final = 100
 """Commits after which a sink merges the small files of its table."""
 
 _GONE: Final = "_gone"
+_NOT_IN_PATHS: Final = "#%?[]^|\\"
+"""Characters of a path that delta-rs 1.6 takes for parts of a URL, or panics at."""
+
 _HOOKS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 
 
@@ -39,6 +42,11 @@ def check_target(defined: SinkInProject) -> None:
     delta_schema(name, answer_schema(defined.view))
     assert isinstance(defined.sink.to, SinkTable)
     address, root = (_absolute(folder, place) for place in (defined.sink.to.address, Tables.of(defined.settings).root))
+    if is_local(address) and (refused := set(_NOT_IN_PATHS) & set(address)):
+        raise SinkRefused(
+            f"sink {name!r}: {address} has a {min(refused)!r}, and the client of Delta takes no # % ? [ ] ^ | or backslash in a "
+            "folder; name another"
+        )
     if _overlap(address, root):
         raise SinkRefused(f"sink {name!r}: {address} is a folder of the project's own tables, in {root}; name another")
     for other in defined.project.sinks.values():

@@ -71,6 +71,11 @@ def test_a_sink_follows_until_it_is_stopped(world: World) -> None:
     ("old", "new", "sentence"),
     [
         ('"lake/busy_pages"', '"lake/per_page"', "is the target of sink 'lake'"),
+        (
+            '"lake/busy_pages"',
+            '"lake/busy?pages"',
+            "has a '?', and the client of Delta takes no # % ? [ ] ^ | or backslash in a folder",
+        ),
         ('"lake/busy_pages"', '"lake/old/../per_page"', "is also the folder of sink 'busy', or one has the other in it"),
         ('"lake/busy_pages"', '"lake/per_page/busy"', "is also the folder of sink 'busy', or one has the other in it"),
         ('"n > 1"', '"views > 1"', "views"),
