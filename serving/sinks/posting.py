@@ -118,7 +118,11 @@ def _connection(place: str, timeout_s: float, ca_file: str) -> HTTPConnection:
     host, port = parts.hostname or "", parts.port
     if parts.scheme == "http":
         return HTTPConnection(host, port, timeout=timeout_s)
-    return HTTPSConnection(host, port, timeout=timeout_s, context=ssl.create_default_context(cafile=ca_file or None))
+    try:
+        context = ssl.create_default_context(cafile=ca_file or None)
+    except OSError as error:
+        raise Undelivered(f"{ca_file}, the file of trusted authorities, cannot be read: {error.strerror or error}") from error
+    return HTTPSConnection(host, port, timeout=timeout_s, context=context)
 
 
 def _shut(open_socket: socket.socket, late: Event) -> None:

@@ -20,7 +20,7 @@ from tandem.serving.sinks.alerts.book import AlertDocument, Book, open_book
 from tandem.serving.sinks.alerts.delivery import deliver, keep_delivering, receivers_of
 from tandem.serving.sinks.alerts.episodes import Edge
 from tandem.serving.sinks.alerts.webhook import Webhook, edge_document
-from tandem.serving.sinks.posting import Undelivered
+from tandem.serving.sinks.posting import Undelivered, post
 from tandem.views.errors import TandemError
 from tests.killed import Killed, Life
 from tests.serving.sinks.alerts.receiver import Heard, receiver
@@ -145,6 +145,15 @@ def test_settings_that_cannot_be_used_are_refused(world: World, settings: dict[s
         receivers_of(msgspec.convert(settings, AlertSettings), lambda: world.clock)
     assert sentence in str(refused.value)
     assert "pw" not in str(refused.value)
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+def test_a_file_without_authorities_is_named(tmp_path: Path, content: str | None) -> None:
+    path = tmp_path / "authorities.pem"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(Undelivered, match=r"authorities\.pem, the file of trusted authorities, cannot be read: "):
+        post("https://127.0.0.1:1/", b"", {}, timeout_s=1, ca_file=str(path))
 
 
 class MortalBook(Book):
