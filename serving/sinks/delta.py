@@ -191,9 +191,10 @@ def _absolute(folder: Path, address: str) -> str:
     return str((folder / Path(address).expanduser()).resolve()) if is_local(address) else address
 
 
-def _overlap(one: str, other: str) -> bool:
-    """Whether two folders are the same, or one is in the other, where a `VACUUM` of the outer one deletes its files."""
-    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
+def _overlap(*addresses: str) -> bool:
+    """Whether two folders are the same, or one is in the other, so that a `VACUUM` of the outer one deletes its files."""
+    outer, inner = sorted(f"{address}/" for address in addresses)
+    return inner.startswith(outer)
 
 
 def _properties(stamp: Stamp, number: int) -> CommitProperties:

@@ -125,7 +125,7 @@ class CompactedTopic:
         """Append rows, tombstones and token in one transaction. Raises NotSent, ProducerFenced, NoBroker."""
         identity, headers = gone.column_names, _headers(stamp)
         records = [kafka.Record(0, _object(row, identity), None, headers) for row in gone.to_pylist()]
-        self.appender.append([], stamp.text, placed=_placed(self.topic, [*records, *_records(rows, identity, headers)]))
+        self.appender.append([], stamp.text, placed=_with_partitions(self.topic, [*records, *_records(rows, identity, headers)]))
 
     def replace(self, rows: pa.Table, identity: Sequence[str], stamp: Stamp) -> None:
         """Append all rows, and tombstones of all other keys, in one transaction. Raises as `write`, and SinkRefused."""
@@ -143,7 +143,7 @@ class CompactedTopic:
                     f"topic {self.topic.name!r} has a row in partition {partition} whose key belongs in partition {place}, "
                     "as after partitions were added; delete the topic, and the sink creates it again"
                 )
-        self.appender.append([], stamp.text, placed=[*tombstones, *_placed(self.topic, records)])
+        self.appender.append([], stamp.text, placed=[*tombstones, *_with_partitions(self.topic, records)])
 
     def close(self) -> None:
         """Close the producer's group."""
@@ -189,7 +189,7 @@ class MessageTopic:
             if message.key is None:
                 placed += [(number, kafka.Record(0, None, value, headers)) for number in range(self.topic.partitions)]
             else:
-                placed += _placed(self.topic, [kafka.Record(0, _text(message.key).encode(), value, headers)])
+                placed += _with_partitions(self.topic, [kafka.Record(0, _text(message.key).encode(), value, headers)])
         self.appender.append([], stamp.text, placed=placed)
 
     def close(self) -> None:
@@ -221,7 +221,7 @@ def records_to_the_end(connection: kafka.BrokerConnection, topic: kafka.Topic) -
         reader.close()
 
 
-def _placed(topic: kafka.Topic, records: Sequence[kafka.Record]) -> list[tuple[int, kafka.Record]]:
+def _with_partitions(topic: kafka.Topic, records: Sequence[kafka.Record]) -> list[tuple[int, kafka.Record]]:
     """The records in the partitions of their keys as they were when the topic was opened, also once it has more of them."""
     return [(kafka.partition_of(record.key or b"", topic.partitions), record) for record in records]
 

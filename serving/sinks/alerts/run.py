@@ -54,7 +54,7 @@ class AlertRunner:
         return [follower.book for follower in self.followers]
 
     def step(self, pinned: Pinned) -> Iterator[Edge]:
-        """Store a step of each alert to a snapshot, and give its edges. One that failed waits for other answers, or a while."""
+        """Store a step of each alert to a snapshot, and give its edges. A failed alert waits for other answers, or a while."""
         for follower in self.followers:
             name, now = follower.alert.name, follower.clock()
             failure = self._failures.get(name)
