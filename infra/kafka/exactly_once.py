@@ -72,6 +72,7 @@ class ExactlyOnceAppender:
         self._address, self._topic, self._name = address, topic, name
         self._ends = {number: ends.get((topic.id, number), 0) for number in range(topic.partitions)}
         self._failure: KafkaError | None = None
+        self._began_at, self._shrunk = dict(self._ends), False
         self._errors = NativeErrors(address)
         times = {"transaction.timeout.ms": str(_TRANSACTION_S * 1000), "message.timeout.ms": str(_DELIVERY_S * 1000)}
         reporting = {"error_cb": self._errors}
@@ -132,10 +133,11 @@ class ExactlyOnceAppender:
         `check` is called once the log has the records, uncommitted: with False nothing is appended, and this returns False. So a
         check of what other producers have appended before them is exact. A record's own milliseconds are left out.
 
-        Raises NotSent for a text or record that is too large, ProducerFenced if a later appender has the name, BrokerRefused,
+        Raises NotSent for a text or record that is too large, and if a partition now ends before it did, as of a topic that was
+        created again; ProducerFenced if a later appender has the name, BrokerRefused,
         what `check` raises, and NoBroker: then the transaction may have been committed.
         """
-        metadata = self._metadata(text)
+        metadata, self._began_at = self._metadata(text), dict(self._ends)
         try:
             self._producer.begin_transaction()
             for number, record in placed:
@@ -146,6 +148,9 @@ class ExactlyOnceAppender:
                 # confluent-kafka 2.16 answers a fatal error here by SystemError; the next call has the reason.
                 with contextlib.suppress(SystemError, KafkaError):
                     self._producer.flush(_DELIVERY_S + _ABORT_S)
+            if self._shrunk:
+                self._producer.abort_transaction(_ABORT_S)
+                raise NotSent(f"topic {self._topic.name!r} has lost records, or was created again; run the command again")
             if self._failure is None and check is not None and not self._passes(check):
                 self._producer.abort_transaction(_ABORT_S)
                 return False
@@ -234,8 +239,9 @@ class ExactlyOnceAppender:
         if error is not None:
             self._failure = self._failure or error
             return
-        number = int(message.partition() or 0)
-        self._ends[number] = max(self._ends.get(number, 0), int(message.offset() or 0) + 2)
+        number, offset = int(message.partition() or 0), int(message.offset() or 0)
+        self._shrunk = self._shrunk or offset < self._began_at.get(number, 0)
+        self._ends[number] = max(self._ends.get(number, 0), offset + 2)
 
     def _raise(self, error: KafkaError) -> NoReturn:
         """Raise the error, or the record's that led to it, in the port's words."""

@@ -24,10 +24,12 @@ def sinks_of(project: Project, settings: Settings, folder: Path) -> dict[str, Si
     """The sinks that run in an installation, by name.
 
     In a trial they write into its folder, and to topics of other names at the installation's own broker; those with a target
-    elsewhere do not run.
+    elsewhere do not run. Raises SinkRefused for a trial in the project's folder itself.
     """
     trial = settings.sinks.trial
     base = folder / trial if trial else folder
+    if trial and base.resolve() == folder.resolve():
+        raise SinkRefused(f"sinks.trial is {trial!r}, the project's own folder, where the targets are; name another folder")
     sinks = {name: _of_trial(sink, settings) if trial else sink for name, sink in project.sinks.items()}
     return {name: SinkInProject(sink, project, settings, base) for name, sink in sinks.items() if sink is not None}
 

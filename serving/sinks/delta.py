@@ -30,6 +30,9 @@ COMPACT_EVERY: Final = 100
 """Commits after which a sink merges the small files of its table."""
 
 _GONE: Final = "_gone"
+_NOT_IN_PATHS: Final = "#%?[]^|\\"
+"""Characters of a path that delta-rs 1.6 takes for parts of a URL, or panics at."""
+
 _HOOKS: Final = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
 _NO_STATISTICS: Final = {"delta.dataSkippingNumIndexedCols": "0"}
 """delta-rs writes bounds of decimals as floats, and of floats without NaN, by which Spark and Arrow skip files that have the rows
@@ -37,17 +40,29 @@ asked for. Without bounds in the log readers skip row groups by those in the fil
 
 
 def check_target(defined: SinkInProject) -> None:
-    """Raise SinkRefused for a type that Delta lacks, and for a folder of the project's own tables."""
-    name = defined.sink.name
+    """Raise SinkRefused for a type that Delta lacks, and for a folder of the project's own tables or of another sink."""
+    name, folder = defined.sink.name, defined.folder
     delta_schema(name, answer_schema(defined.view))
-    address, root = _absolute(defined), Tables.of(defined.settings).root
-    if f"{address}/".startswith(f"{root}/") or f"{root}/".startswith(f"{address}/"):
+    assert isinstance(defined.sink.to, SinkTable)
+    address, root = (_absolute(folder, place) for place in (defined.sink.to.address, Tables.of(defined.settings).root))
+    if is_local(address) and (refused := set(_NOT_IN_PATHS) & set(address)):
+        raise SinkRefused(
+            f"sink {name!r}: {address} has a {min(refused)!r}, and the client of Delta takes no # % ? [ ] ^ | or backslash in a "
+            "folder; name another"
+        )
+    if _overlap(address, root):
         raise SinkRefused(f"sink {name!r}: {address} is a folder of the project's own tables, in {root}; name another")
+    for other in defined.project.sinks.values():
+        if other.name != name and isinstance(other.to, SinkTable) and _overlap(address, _absolute(folder, other.to.address)):
+            raise SinkRefused(
+                f"sink {name!r}: {address} is also the folder of sink {other.name!r}, or one has the other in it; name another"
+            )
 
 
 def open_target(defined: SinkInProject) -> "DeltaTarget":
     """The table of a sink, which may not exist yet. Raises Unreadable."""
-    return open_at(defined.sink.name, _absolute(defined), Tables.of(defined.settings))
+    assert isinstance(defined.sink.to, SinkTable)
+    return open_at(defined.sink.name, _absolute(defined.folder, defined.sink.to.address), Tables.of(defined.settings))
 
 
 def open_at(name: str, address: str, tables: Tables) -> "DeltaTarget":
@@ -180,11 +195,15 @@ class DeltaTarget:
         return self.handle
 
 
-def _absolute(defined: SinkInProject) -> str:
-    """The address of the table; a folder is relative to the project's."""
-    assert isinstance(defined.sink.to, SinkTable)
-    address = defined.sink.to.address
-    return str((defined.folder / Path(address).expanduser()).resolve()) if is_local(address) else address
+def _absolute(folder: Path, address: str) -> str:
+    """The address of tables; a folder is relative to `folder`, and has no symbolic links."""
+    return str((folder / Path(address).expanduser()).resolve()) if is_local(address) else address
+
+
+def _overlap(*addresses: str) -> bool:
+    """Whether two folders are the same, or one is in the other, so that a `VACUUM` of the outer one deletes its files."""
+    outer, inner = sorted(f"{address}/" for address in addresses)
+    return inner.startswith(outer)
 
 
 def _properties(stamp: Stamp, number: int) -> CommitProperties:

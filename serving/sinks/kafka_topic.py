@@ -88,10 +88,11 @@ class CompactedTopic:
     appender: kafka.ExactlyOnceAppender
 
     def token(self) -> str | None:
-        """The token of the newest transaction, committed again; None if the topic has later records. Raises NoBroker."""
+        """The token of the newest transaction, committed again; None if the topic has other records. Raises NoBroker."""
         stored = self.appender.newest()
         ends = kafka.ends(self.connection, [self.topic], committed=False)
-        foreign = stored is None or any(end > stored.ends.get(place, 0) for place, end in ends.items())
+        # The marker that ends a transaction may be missing for a moment; more is missing where the topic was created again.
+        foreign = stored is None or any(not 0 <= stored.ends.get(place, 0) - end <= 1 for place, end in ends.items())
         if stored is None or foreign:
             return None
         self.appender.renew(stored)
@@ -124,7 +125,7 @@ class CompactedTopic:
         """Append rows, tombstones and token in one transaction. Raises NotSent, ProducerFenced, NoBroker."""
         identity, headers = gone.column_names, _headers(stamp)
         records = [kafka.Record(0, _object(row, identity), None, headers) for row in gone.to_pylist()]
-        self.appender.append([*records, *_records(rows, identity, headers)], stamp.text)
+        self.appender.append([], stamp.text, placed=_with_partitions(self.topic, [*records, *_records(rows, identity, headers)]))
 
     def replace(self, rows: pa.Table, identity: Sequence[str], stamp: Stamp) -> None:
         """Append all rows, and tombstones of all other keys, in one transaction. Raises as `write`, and SinkRefused."""
@@ -142,7 +143,7 @@ class CompactedTopic:
                     f"topic {self.topic.name!r} has a row in partition {partition} whose key belongs in partition {place}, "
                     "as after partitions were added; delete the topic, and the sink creates it again"
                 )
-        self.appender.append(records, stamp.text, placed=tombstones)
+        self.appender.append([], stamp.text, placed=[*tombstones, *_with_partitions(self.topic, records)])
 
     def close(self) -> None:
         """Close the producer's group."""
@@ -181,15 +182,15 @@ class MessageTopic:
 
     def append(self, messages: Sequence[SinkMessage], stamp: Stamp) -> None:
         """Append a record for each message, or for all rows one in each partition. Raises NotSent, ProducerFenced, NoBroker."""
-        records, placed = [], []
+        placed = []
         for message in messages:
             headers = ((KIND, message.kind.encode()), *_headers(stamp))
             value = None if message.value is None else _text(message.value).encode()
             if message.key is None:
                 placed += [(number, kafka.Record(0, None, value, headers)) for number in range(self.topic.partitions)]
             else:
-                records.append(kafka.Record(0, _text(message.key).encode(), value, headers))
-        self.appender.append(records, stamp.text, placed=placed)
+                placed += _with_partitions(self.topic, [kafka.Record(0, _text(message.key).encode(), value, headers)])
+        self.appender.append([], stamp.text, placed=placed)
 
     def close(self) -> None:
         """Close the producer's group."""
@@ -218,6 +219,11 @@ def records_to_the_end(connection: kafka.BrokerConnection, topic: kafka.Topic) -
         raise kafka.NoTopic(f"topic {topic.name!r} was deleted or created again; run the command again") from error
     finally:
         reader.close()
+
+
+def _with_partitions(topic: kafka.Topic, records: Sequence[kafka.Record]) -> list[tuple[int, kafka.Record]]:
+    """The records in the partitions of their keys as they were when the topic was opened, also once it has more of them."""
+    return [(kafka.partition_of(record.key or b"", topic.partitions), record) for record in records]
 
 
 def _records(rows: pa.Table, identity: Sequence[str], headers: Headers) -> list[kafka.Record]:

@@ -16,7 +16,7 @@ class OutboxMessage:
 
 @dataclass(frozen=True)
 class OutboxDocument:
-    """What is stored of a sink: its target, the stamp of its newest step, and the messages of it that are left.
+    """What is stored of a sink: its address as defined, the stamp of its newest step, and the messages of it that are left.
 
     `stamp` is None before the first step. `number` is the next message's, one more than the last. It begins at the time in
     microseconds, so that no id of a lost outbox comes again.

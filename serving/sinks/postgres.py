@@ -15,6 +15,7 @@ from typing import Any, Final, LiteralString
 
 import psycopg
 import pyarrow as pa
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.sql import SQL, Composable, Composed, Identifier
 
 from tandem.ledger.delta.errors import Conflict, Unreadable, Unwritable
@@ -74,6 +75,7 @@ def connect_to(name: str, to: PostgresTable, environ: Mapping[str, str]) -> "Pos
         if dsn[1:] not in environ:
             raise SinkRefused(f"sink {name!r}: the environment has no variable {dsn[1:]} with the connection of PostgreSQL")
         dsn = environ[dsn[1:]]
+    _check_connection(name, f"variable {to.dsn[1:]}" if to.dsn.startswith("$") else "dsn", dsn)
     try:
         connection = psycopg.connect(dsn, autocommit=True, **_OPTIONS)
         (schema,) = connection.execute("SELECT current_schema()").fetchone() or (None,)
@@ -88,6 +90,21 @@ def connect_to(name: str, to: PostgresTable, environ: Mapping[str, str]) -> "Pos
         connection.close()
         raise SinkRefused(f"sink {name!r}: the connection has no schema; name the table as schema.{table}")
     return PostgresTarget(name, schema, table, connection)
+
+
+def _check_connection(name: str, of: str, dsn: str) -> None:
+    """Raise SinkRefused for a text that libpq does not read, and for an @ of a password in the host.
+
+    libpq's own words have a piece of the text, which may be the password.
+    """
+    try:
+        hosts = str(conninfo_to_dict(dsn).get("host") or "").split(",")
+    except psycopg.ProgrammingError:
+        raise SinkRefused(
+            f"sink {name!r}: {of} is not a connection such as 'host=db dbname=sales user=tandem' or 'postgresql://tandem@db/sales'"
+        ) from None
+    if any("@" in host[1:] for host in hosts):  # a socket without a file begins with one
+        raise SinkRefused(f"sink {name!r}: {of} has an @ in its host; in a password write it as %40")
 
 
 def postgres_schema(name: str, columns: pa.Schema) -> pa.Schema:
@@ -150,8 +167,8 @@ class PostgresTarget:
         ]
         return pa.Table.from_arrays(columns, schema=schema)
 
-    def content(self, columns: pa.Schema, identity: Sequence[str]) -> pa.Table | None:  # noqa: ARG002 - the index has it
-        """The rows of the table; None if it does not exist or has other columns.
+    def content(self, columns: pa.Schema, identity: Sequence[str]) -> pa.Table | None:
+        """The rows of the table; None if it does not exist, has other columns, or two rows of one identity.
 
         Raises SinkRefused if somebody has created it with other columns and no sink has written it yet, Unreadable.
         """
@@ -169,7 +186,9 @@ class PostgresTarget:
             _json_column(of_column) if _type(column) == _JSON else python_values.array(of_column, column.type)
             for column, of_column in zip(columns, values, strict=True)
         ]
-        return pa.Table.from_arrays(arrays, schema=columns)
+        content = pa.Table.from_arrays(arrays, schema=columns)
+        # The index was over the keys of the view at the step before, which a promote may have changed.
+        return content if content.group_by(identity).aggregate([]).num_rows == content.num_rows else None
 
     def write(self, rows: pa.Table, gone: pa.Table, stamp: Stamp) -> None:
         """Write and delete rows in one transaction. Raises Conflict, SinkRefused, Unwritable."""

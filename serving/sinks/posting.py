@@ -42,11 +42,14 @@ def wait_s(error: BaseException, pause: float) -> float:
 
 
 def check_address(what: str, address: str) -> None:
-    """Raise TandemError for an address that is not one of HTTP, or that has a login, which would be printed."""
+    """Raise TandemError for an address that is not one of HTTP, or that has a login.
+
+    The sentence has nothing of the address, which may be a secret.
+    """
     if "@" in address:
         raise TandemError(f"{what} has a login in its address; write any other @ as %40")
-    if fault := address_fault(address):
-        raise TandemError(f"{what} {fault}")
+    if address_fault(address):
+        raise TandemError(f"{what} is not an address such as https://example.org/rows, with a space as %20")
 
 
 def key_of(what: str, secret: str) -> bytes:
@@ -54,9 +57,12 @@ def key_of(what: str, secret: str) -> bytes:
     if not secret.startswith(_PREFIX):
         return secret.encode()
     try:
-        return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+        key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
     except binascii.Error:
         raise TandemError(f"{what} begins with whsec_, and the rest of it is not base64") from None
+    if not key:
+        raise TandemError(f"{what} is whsec_ without a key, so anybody could sign")
+    return key
 
 
 def signature_headers(number: str, timestamp: int, body: bytes, key: bytes) -> dict[str, str]:
@@ -103,7 +109,7 @@ def _retry_after_s(headers: HTTPMessage) -> float:
         return float(asked)
     try:
         return max(0.0, (parsedate_to_datetime(asked) - parsedate_to_datetime(headers["Date"] or "")).total_seconds())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return 0.0
 
 
@@ -112,7 +118,11 @@ def _connection(place: str, timeout_s: float, ca_file: str) -> HTTPConnection:
     host, port = parts.hostname or "", parts.port
     if parts.scheme == "http":
         return HTTPConnection(host, port, timeout=timeout_s)
-    return HTTPSConnection(host, port, timeout=timeout_s, context=ssl.create_default_context(cafile=ca_file or None))
+    try:
+        context = ssl.create_default_context(cafile=ca_file or None)
+    except OSError as error:
+        raise Undelivered(f"{ca_file}, the file of trusted authorities, cannot be read: {error.strerror or error}") from error
+    return HTTPSConnection(host, port, timeout=timeout_s, context=context)
 
 
 def _shut(open_socket: socket.socket, late: Event) -> None:

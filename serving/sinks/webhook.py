@@ -58,8 +58,8 @@ def open_webhook(defined: SinkInProject, environ: Mapping[str, str], clock: Call
     key = key_of(f"variable {target.secret}", _variable(sink.name, target.secret, environ, "the secret"))
     outbox = Outbox.of(Tables.of(defined.settings), sink.name)
     number = outbox.document.number or (clock() - EPOCH) // timedelta(microseconds=1)
-    if outbox.document.target != str(target):
-        outbox.change(lambda _: OutboxDocument(str(target), number=number))
+    if outbox.document.target != target.address:
+        outbox.change(lambda _: OutboxDocument(target.address, number=number))
     target_of_sink = WebhookTarget(sink.name, sink.view.name, address, key, outbox, defined.settings, clock)
     target_of_sink.deliver()
     return target_of_sink

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from posixpath import normpath
 from typing import Final
 
 from tandem.views.errors import DefinitionError
@@ -19,8 +20,9 @@ class SinkTable(SinkTarget):
 
     @property
     def relative(self) -> bool:
-        """Whether it is a folder that is relative to the project's."""
-        return "://" not in self.address and not self.address.startswith(("/", "~"))
+        """Whether it is a folder in the project's."""
+        outside = self.address.startswith(("/", "~")) or normpath(self.address).split("/")[0] == ".."
+        return "://" not in self.address and not outside
 
     def __str__(self) -> str:
         return f"delta_table({self.address!r})"

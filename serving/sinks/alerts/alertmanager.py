@@ -51,7 +51,11 @@ class Alertmanager:
 
 def _alert(edge: Edge, now: datetime) -> dict[str, Any]:
     """An edge as Alertmanager has alerts: its end is in the past once the row has ended."""
-    place = {name: "NULL" if value is None else str(value) for name, value in edge.place.items()}
+    labels = {"alertname": edge.alert, "view": edge.view}
+    # A key may have the name of a label of ours; without its value, rows would be one alert there.
+    place = {
+        f"key_{name}" if name in labels else name: "NULL" if value is None else str(value) for name, value in edge.place.items()
+    }
     notes = {"summary": edge.text, "id": edge.of, "kind": edge.kind, "because": edge.because}
     notes |= {"raised_row": _json(edge.raised.row), "raised_position": _json(edge.raised.basis.realtime)}
     if edge.kind != "raised":
@@ -59,7 +63,7 @@ def _alert(edge: Edge, now: datetime) -> dict[str, Any]:
     ends = now + _LASTS if edge.kind == "raised" else max(edge.at, edge.since)
     return {
         # A label without a value is none, so NULL is written.
-        "labels": {**place, "alertname": edge.alert, "view": edge.view},
+        "labels": {**place, **labels},
         "annotations": notes,
         "startsAt": utc_text(edge.since),
         "endsAt": utc_text(ends),

@@ -27,13 +27,13 @@ from tandem.views.windows.placement import WINDOW_COLUMNS, WINDOW_STATE
 _NUMBER: Final = "_number"
 _SAMPLES: Final = (
     (pa.types.is_boolean, True),
-    (pa.types.is_integer, 1),
+    (pa.types.is_integer, -(1 << 63)),
     (pa.types.is_floating, 1.5),
     (pa.types.is_decimal, Decimal(1)),
     (pa.types.is_string, "a"),
     (pa.types.is_temporal, EPOCH),
 )
-"""A value of the types that a format is tried with."""
+"""A value of the types that a format is tried with: of integers the furthest, which is not a character's number."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,6 @@ def _fault(kind: pa.DataType, form: str) -> str:
         return "it takes no format"
     try:
         format(sample, form)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         return str(error)
     return ""

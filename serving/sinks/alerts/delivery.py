@@ -60,7 +60,8 @@ def deliver(books: Collection[Book], receiver: Receiver) -> int:
             except Undelivered as error:
                 _note_fault(book, receiver.name, str(error))
                 raise
-            if ids:
+            # Without edges too: an Alertmanager has answered again.
+            if ids or receiver.name in document.faults:
                 book.change(lambda stored, ids=ids: stored.acknowledge(receiver.name, ids))  # type: ignore[misc]
             number += len(ids)
             if len(ids) == len(edges):

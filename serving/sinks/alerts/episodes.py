@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
 from tandem.ledger.log.positions import Position
-from tandem.views.instant import MICROSECOND
+from tandem.views.instant import MICROSECOND, utc_text
 
 Kind = Literal["raised", "cleared", "corrected"]
 Because = Literal["events", "past", "late", "recompute", "definition"]
@@ -225,7 +225,9 @@ def _end(terms: AlertTerms, episode: Episode, row: AlertRow | None, step: AlertS
 def _edge(terms: AlertTerms, episode: Episode, step: AlertStep, *, kind: Kind, because: Because, now: StatedRow) -> Edge:
     row, basis, first = episode.row, now.basis, episode.edge
     of = first.id if first else ""
-    parts = [terms.alert, kind, row.place, basis.publication, basis.batch_version, basis.realtime, basis.watermark, of]
+    # The time tells it from an edge of the same answers before the alert had another condition, and this one again.
+    began = [utc_text(episode.since), basis.publication, basis.batch_version, basis.realtime, basis.watermark]
+    parts = [terms.alert, kind, row.place, *began, of]
     number = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:_ID_DIGITS]
     return Edge(
         id=number,

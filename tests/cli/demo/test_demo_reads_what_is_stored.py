@@ -22,7 +22,9 @@ from tandem.serving.read.row_filter import RowsWanted
 from tandem.serving.sinks.changes_to_send import follow
 from tandem.serving.sinks.definition import sinks_of
 from tandem.serving.sinks.kafka_topic import open_topic
+from tandem.serving.sinks.target import SinkRefused
 from tandem.views.project.project import load
+from tandem.views.sinks.delta_table import SinkTable
 from tests.serving.sinks.past import connected
 from tests.serving.world import DEFINITIONS, World, hit
 
@@ -113,6 +115,16 @@ def test_a_trial_writes_into_its_folder_alone(world: World, capsys: pytest.Captu
     assert "no sink 'far'" in capsys.readouterr().err
     assert sorted(path.name for path in (world.folder / "trial").iterdir()) == ["busy", "lake"]
     assert not any((world.folder / name).exists() for name in ("lake", "busy", "far"))
+
+
+def test_a_trial_reaches_no_target_of_the_project(world: World) -> None:
+    (world.folder / "definitions.py").write_text(world.definitions.replace('delta_table("lake")', 'delta_table("a/../../lake")'))
+    project = load(world.folder)
+    aside = sinks_of(project, Settings(sinks=SinkSettings(trial="../trial")), world.folder)
+    assert {name for name, each in aside.items() if isinstance(each.sink.to, SinkTable)} == {"busy"}
+    for trial in (".", "trial/..", str(world.folder)):
+        with pytest.raises(SinkRefused, match="the project's own folder, where the targets are"):
+            sinks_of(project, Settings(sinks=SinkSettings(trial=trial)), world.folder)
 
 
 def test_a_trial_writes_to_topics_of_its_own_at_the_embedded_broker_alone(world: World) -> None:

@@ -71,6 +71,13 @@ def test_a_sink_follows_until_it_is_stopped(world: World) -> None:
     ("old", "new", "sentence"),
     [
         ('"lake/busy_pages"', '"lake/per_page"', "is the target of sink 'lake'"),
+        (
+            '"lake/busy_pages"',
+            '"lake/busy?pages"',
+            "has a '?', and the client of Delta takes no # % ? [ ] ^ | or backslash in a folder",
+        ),
+        ('"lake/busy_pages"', '"lake/old/../per_page"', "is also the folder of sink 'busy', or one has the other in it"),
+        ('"lake/busy_pages"', '"lake/per_page/busy"', "is also the folder of sink 'busy', or one has the other in it"),
         ('"n > 1"', '"views > 1"', "views"),
         ('"n > 1"', '"n + 1"', "expected a condition"),
         ('where="n > 1"', 'keys={"city": 1}', "has no key 'city'; keys: page"),

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tandem.infra import kafka
@@ -20,9 +21,11 @@ from tandem.views.kernel.rows import to_rows
 from tests.serving.sinks.past import EVERYTHING, MANY, Past, connected, roll_back
 from tests.serving.two_releases import applied, build, edited, promote
 from tests.serving.world import World, hit
-from tests.stack import add_partitions, consumed, new_topic
+from tests.stack import add_partitions, consumed, delete_topic, new_topic
 
 pytestmark = pytest.mark.broker
+
+CHANGES = RowsWanted(output="changes")
 
 
 def opened(broker: kafka.BrokerConnection, name: str) -> CompactedTopic:
@@ -148,6 +151,60 @@ def test_a_topic_that_cannot_hold_the_rows_is_refused(broker: kafka.BrokerConnec
     add_partitions(broker, kafka.topic(broker, "grown"), 7)
     with pytest.raises(SinkRefused, match="as after partitions were added; delete the topic"):
         sink(broker, world, "grown")
+
+
+def test_a_running_sink_keeps_each_key_in_its_partition(broker: kafka.BrokerConnection, world: World) -> None:
+    for name, wanted in (("widened", EVERYTHING), ("widened-log", CHANGES)):
+        published, target = connected(world, "per_page"), open_topic(broker, Settings(), name, wanted.output)
+        (first,) = follow(published, target, wanted)
+        add_partitions(broker, target.topic, target.topic.partitions + 7)
+        wait_for_partitions(target)
+        for number in range(3):
+            world.append(0, hit("/a", number), hit(None, 1))
+            world.trigger()
+            list(follow(connected(world, "per_page"), target, wanted))
+        places = {(record.key, record.partition) for record in consumed(broker, kafka.topic(broker, name)) if record.key}
+        assert len(places) == first.rows == 2
+
+
+class RunningTopic(CompactedTopic):
+    """The topic of a process that goes on: it has read the token when it began."""
+
+    text: str | None = None
+
+    def token(self) -> str | None:
+        return self.text
+
+    newest = token
+
+    def write(self, rows: pa.Table, gone: pa.Table, stamp: Stamp) -> None:
+        super().write(rows, gone, stamp)
+        self.text = stamp.text
+
+
+def test_a_topic_that_is_created_again_under_a_running_sink_gets_all_rows(broker: kafka.BrokerConnection, world: World) -> None:
+    sink(broker, world, "again")
+    target = RunningTopic(*vars(opened(broker, "again")).values())
+    target.text = CompactedTopic.token(target)
+    for number in range(5):
+        if number == 4:
+            delete_topic(broker, "again")
+            kafka.create(broker, ["again"], Settings(), compacted=True)
+        world.append(0, hit("/a", number))
+        world.trigger()
+        published = connected(world, "per_page")
+        if number < 4:
+            assert len(list(follow(published, target, EVERYTHING))) == 1
+    with pytest.raises(kafka.NotSent, match="topic 'again' has lost records, or was created again"):
+        list(follow(published, target, EVERYTHING))
+    (step,) = sink(broker, world, "again")
+    assert (step.rows, step.compared) == (2, True)
+
+
+def wait_for_partitions(target: CompactedTopic | MessageTopic) -> None:
+    """Wait until the sink's producer knows of more partitions, as it does after some minutes."""
+    while len(target.appender._producer.list_topics(target.topic.name, timeout=60).topics[target.topic.name].partitions) < 8:
+        time.sleep(0.1)
 
 
 def test_a_token_that_the_partitions_cannot_store_is_refused(broker: kafka.BrokerConnection) -> None:

@@ -22,7 +22,7 @@ from tandem.views.sinks.postgres_table import postgres_table
 from tests.postgres_server import PostgresServer, postgres_server, reachable_folder
 from tests.serving.sinks.past import EVERYTHING, MANY, Past, connected, roll_back, wanted_rows
 from tests.serving.two_releases import applied, build, edited, promote
-from tests.serving.world import World, hit
+from tests.serving.world import DEFINITIONS, World, hit
 
 IDENTITY = ["page", "window_start"]
 
@@ -170,6 +170,19 @@ def test_other_keys_over_the_same_columns_get_an_index_of_their_own(world: World
     assert [each[0].partition(" USING ")[2] for each in indexes] == ["btree (page) NULLS NOT DISTINCT"]
 
 
+def test_a_key_that_becomes_a_measure_costs_a_comparison(database: str, tmp_path: Path) -> None:
+    views = """
+fine = View(source=hits, keys={"page": "page", "odd": "bytes % 2"}, measures={"n": count()})
+coarse = View(source=hits, keys={"page": "page"}, measures={"odd": maximum("bytes % 2"), "n": count()})
+VIEWS = (fine, coarse, """
+    world = World(tmp_path, definitions=DEFINITIONS.replace("VIEWS = (", views))
+    world.append(0, hit("/a", 1), hit("/a", 2), hit(None, 2))
+    world.trigger()
+    for view, rows in (("fine", 3), ("coarse", 2), ("fine", 2)):
+        (step,) = sink(world, database, view=view)
+        assert (step.rows, step.compared) == (rows, True)
+
+
 def test_two_first_writers_make_one_table(world: World, database: str) -> None:
     with closing(target_at(database)) as target, closing(target_at(database)) as other:
         rows = target.convert(wanted_rows(connected(world, "per_page"), EVERYTHING))
@@ -246,10 +259,10 @@ def test_every_type_comes_back_as_it_was_sent(database: str) -> None:
         converted = target.convert(rows)
         target.token()
         target.replace(converted, IDENTITY, Stamp("t1", 1))
-        assert repr(target.content(converted.schema, IDENTITY).to_pylist()) == repr(converted.to_pylist())
+        assert repr(target.content(converted.schema, ["key"]).to_pylist()) == repr(converted.to_pylist())
         target.write(converted, converted.slice(0, 0).select(["key", "at"]), Stamp("t2", 1))
         assert target.token() == "t2"
-        assert sorted(map(repr, target.content(converted.schema, IDENTITY).to_pylist())) == sorted(
+        assert sorted(map(repr, target.content(converted.schema, ["key"]).to_pylist())) == sorted(
             map(repr, converted.to_pylist())
         )
         with pytest.raises(SinkRefused, match="cannot hold a value: PostgreSQL text fields cannot contain NUL"):
@@ -272,3 +285,18 @@ def test_definitions_have_no_password(table: str, dsn: str, reason: str) -> None
     with pytest.raises(DefinitionError, match=reason) as raised:
         postgres_table(table, dsn=dsn)
     assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("dsn", "reason"),
+    [
+        ("postgresql//u:secret@db/x", "variable DSN is not a connection such as"),
+        ("host=db secret", "variable DSN is not a connection such as"),
+        ("postgresql://u:%secret@db/x", "variable DSN is not a connection such as"),
+        ("postgresql://u:pass@secret@db/x", "variable DSN has an @ in its host; in a password write it as %40"),
+    ],
+)
+def test_a_connection_that_libpq_does_not_read_stays_secret(dsn: str, reason: str) -> None:
+    with pytest.raises(SinkRefused, match=reason) as refused:
+        connect_to("s", postgres_table("sales", dsn="$DSN"), {"DSN": dsn})
+    assert "secret" not in str(refused.value)

@@ -54,10 +54,12 @@ def world(tmp_path: Path) -> World:
     return made
 
 
-def target_of_world(world: World, heard: Heard, *, address: str = "$HOOK", timeout_s: int = 10) -> WebhookTarget:
+def target_of_world(
+    world: World, heard: Heard, *, address: str = "$HOOK", secret: str = "$WEBHOOK_SECRET", timeout_s: int = 10
+) -> WebhookTarget:
     settings = msgspec.structs.replace(Settings(state=str(world.state)), sinks=SinkSettings(timeout_s=timeout_s))
-    sink = Sink(world.project.views["per_page"], to=webhook(address), name="out")
-    environ = {"HOOK": f"{heard.address}/rows?of=us", "WEBHOOK_SECRET": SECRET}
+    sink = Sink(world.project.views["per_page"], to=webhook(address, secret=secret), name="out")
+    environ = {"HOOK": f"{heard.address}/rows?of=us", secret[1:]: SECRET}
     return open_webhook(SinkInProject(sink, world.project, settings, world.folder), environ, lambda: world.clock)
 
 
@@ -150,6 +152,14 @@ def test_another_meaning_and_another_target_begin_with_a_complete_snapshot(world
     assert target_of_world(world, heard, address=heard.address).token() is None
 
 
+def test_another_secret_is_of_the_same_receiver(world: World, heard: Heard) -> None:
+    heard.answers = [204, 500]
+    with pytest.raises(Undelivered):
+        list(follow(connected(world, "per_page"), target_of_world(world, heard), APPEND))
+    list(follow(connected(world, "per_page"), target_of_world(world, heard, secret="$OTHER"), APPEND))
+    agrees(world, heard, APPEND)
+
+
 def test_a_message_is_signed_as_standard_webhooks_says(world: World, heard: Heard) -> None:
     send(world, heard, CHANGES)
     assert len(heard.requests) == 4
@@ -160,7 +170,7 @@ def test_a_message_is_signed_as_standard_webhooks_says(world: World, heard: Hear
         assert headers["webhook-timestamp"] == str(int(world.clock.timestamp()))
 
 
-@pytest.mark.each_run("500*", "429*", "drop*")
+@pytest.mark.each_run("500*", "429*", "503 Wed*", "drop*")
 @pytest.mark.parametrize(
     ("answer", "fault", "wait"),
     [
@@ -169,6 +179,7 @@ def test_a_message_is_signed_as_standard_webhooks_says(world: World, heard: Hear
         ("429 30", "answered 429", 30),
         ("503 Fri, 31 Dec 9999 23:59:59 GMT", "answered 503", MOST_RETRY_AFTER_S),
         ("503 soon", "answered 503", 1),
+        ("503 Wed, 31 Dec 2025 23:59:59 +99999999999999999", "answered 503", 1),
         ("hang", "has not answered within 1 s", 1),
         ("drip", "has not answered within 1 s", 1),
         ("drop", "cannot be asked", 1),
@@ -287,6 +298,10 @@ def test_a_webhook_that_cannot_work_is_refused(world: World, address: str, secre
         ({"WEBHOOK_SECRET": "x"}, "the environment has no variable HOOK with the address of the webhook"),
         ({"HOOK": "http://host/"}, "the environment has no variable WEBHOOK_SECRET with the secret of the webhook"),
         ({"HOOK": "http://a:pw@host/", "WEBHOOK_SECRET": "x"}, "variable $HOOK has a login in its address"),
+        ({"HOOK": "host/pw", "WEBHOOK_SECRET": "x"}, "variable $HOOK is not an address such as https://example.org/rows"),
+        ({"HOOK": "http://host/a?pw ", "WEBHOOK_SECRET": "x"}, "variable $HOOK is not an address"),
+        ({"HOOK": "http://host/ü-pw", "WEBHOOK_SECRET": "x"}, "variable $HOOK is not an address"),
+        ({"HOOK": "http://host/", "WEBHOOK_SECRET": "whsec_"}, "is whsec_ without a key"),
         ({"HOOK": "http://host/", "WEBHOOK_SECRET": "whsec_%"}, "begins with whsec_, and the rest of it is not base64"),
     ],
 )

@@ -12,6 +12,7 @@ As Confluent's serializers write them:
 * Or in the header `__value_schema_id`: a byte 1 and a GUID in 16 bytes, or the bytes above; the place of a message follows there.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -122,6 +123,7 @@ def _zigzag(content: bytes, at: int) -> tuple[int, int]:
 
 _MOST_READERS: Final = 1000
 _EXAMPLE: Final = "'http://127.0.0.1:8081'"
+_PATH: Final = re.compile("[!-~]*")
 
 
 class _ListedPart(NamedTuple):
@@ -243,6 +245,8 @@ def address_fault(address: str) -> str:
     try:
         parts = urlsplit(address)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        # Python's client refuses other characters, in words that have the path, which may be a secret.
+        valid = valid and _PATH.fullmatch(f"{parts.path}{parts.query}") is not None
     except ValueError:
         valid = False
     return "" if valid else f"{address!r} is not an address, such as {_EXAMPLE}"

@@ -15,9 +15,10 @@ import pytest
 
 from tandem.infra.settings import AlertSettings
 from tandem.serving.sinks.alerts.delivery import Receiver, deliver, receivers_of
+from tandem.serving.sinks.posting import Undelivered
 from tests.serving.sinks.alerts.receiver import receiver
 from tests.serving.sinks.alerts.test_edges_fold_to_what_holds import a_world, alert, follower, look, more, repair
-from tests.serving.world import World, hit
+from tests.serving.world import DEFINITIONS, World, hit
 
 PROGRAM = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")
 WAIT_S = 60
@@ -119,3 +120,38 @@ def test_what_is_raised_is_repeated_and_an_end_says_what_it_corrects(world: Worl
         )
         assert [json.loads(notes[name])["n"] for name in ("raised_row", "row")] == [2, 1]
         assert end["endsAt"] <= world.clock.isoformat().replace("+00:00", "Z")
+
+
+def test_a_fault_is_over_once_what_is_raised_is_repeated(world: World) -> None:
+    with receiver() as heard:
+        of = follower(world, alert(world, "per_page", "n > 1"))
+        of.receivers = ("alertmanager",)
+        (to,) = receivers_of(AlertSettings(alertmanager=heard.address), lambda: world.clock)
+        look(of)
+        assert deliver([of.book], to) == 2
+        world.clock += timedelta(minutes=1)
+        heard.answers = [503]
+        with pytest.raises(Undelivered):
+            deliver([of.book], to)
+        assert set(of.book.document.faults) == {"alertmanager"}
+        assert deliver([of.book], to) == 0
+        assert of.book.document.faults == {}
+        version = of.book._handle.version()
+        assert deliver([of.book], to) == 0
+        assert of.book._handle.version() == version, "nothing is stored while nothing changes"
+
+
+def test_rows_of_a_key_that_has_the_name_of_a_label_are_alerts_of_their_own(tmp_path: Path) -> None:
+    definitions = DEFINITIONS.replace('keys={"page": "page"}', 'keys={"view": "page", "alertname": "bytes"}')
+    world = World(tmp_path, definitions=definitions)
+    world.append(0, hit("/a", 1), hit("/b", 1), hit("/b", 2))
+    world.trigger()
+    with receiver() as heard:
+        of = follower(world, alert(world, "per_page", "n > 0"))
+        of.receivers = ("alertmanager",)
+        (to,) = receivers_of(AlertSettings(alertmanager=heard.address), lambda: world.clock)
+        look(of)
+        deliver([of.book], to)
+        labels = [each["labels"] for each in heard.documents[0]]
+    assert {(each["key_view"], each["key_alertname"]) for each in labels} == {("/a", "1"), ("/b", "1"), ("/b", "2")}
+    assert {(each["view"], each["alertname"]) for each in labels} == {("per_page", "busy")}

@@ -38,6 +38,7 @@ def test_check_shows_an_alert(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ("{page}", "{page!r}", "{page} takes a format alone"),
         ("{page}", "{page.__class__}", "no column 'page.__class__'"),
         ("{page}", "{page:.1%}", "{page:.1%} of type string"),
+        ("{page}", "{n:c}", "{n:c} of type int64"),
         ('("on_time", "final")', '("done",)', "states has 'done'; labels of windows: open, on_time, final"),
         ('("on_time", "final")', '"final"', "states is 'final'; expected a tuple of labels"),
         ("Alert(per_page", "Alert(ever", "rows of view 'ever' are of all time, so they stay open; leave states out"),

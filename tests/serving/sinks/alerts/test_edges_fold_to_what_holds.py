@@ -310,6 +310,16 @@ def test_a_promote_corrects_and_so_does_another_condition(world: World) -> None:
     assert [(edge.kind, edge.because) for edge in look(narrower)] == [("corrected", "definition")]
 
 
+def test_a_condition_that_comes_back_raises_edges_of_its_own(world: World) -> None:
+    conditions, edges = ("n > 0", "n > 7", "n > 0", "n > 7", "n > 0"), list[Edge]()
+    for when in conditions:
+        world.clock += timedelta(seconds=1)
+        edges += look(of := follower(world, alert(world, "per_page", when)))
+    assert [edge.kind for edge in edges] == 2 * ["raised", "raised", "corrected", "corrected"] + ["raised", "raised"]
+    assert len({edge.id for edge in edges}) == 10, "a receiver drops an id that it has"
+    assert len(fold(of.book.document)) == 2
+
+
 def test_of_two_processes_the_second_is_refused_and_goes_on(world: World) -> None:
     first, second = (follower(world, alert(world, "per_page", "n > 1")) for _ in range(2))
     assert look(first) == ()

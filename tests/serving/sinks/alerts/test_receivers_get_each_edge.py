@@ -20,7 +20,7 @@ from tandem.serving.sinks.alerts.book import AlertDocument, Book, open_book
 from tandem.serving.sinks.alerts.delivery import deliver, keep_delivering, receivers_of
 from tandem.serving.sinks.alerts.episodes import Edge
 from tandem.serving.sinks.alerts.webhook import Webhook, edge_document
-from tandem.serving.sinks.posting import Undelivered
+from tandem.serving.sinks.posting import Undelivered, post
 from tandem.views.errors import TandemError
 from tests.killed import Killed, Life
 from tests.serving.sinks.alerts.receiver import Heard, receiver
@@ -106,7 +106,7 @@ def test_what_is_not_acknowledged_is_sent_again_with_the_same_id(
 def test_a_receiver_that_is_down_is_tried_later_and_later(world: World, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "FIRST_S", 0.01)
     book, stop, warnings = raised(world), Event(), list[str]()
-    heard.answers = [500, 503, "drop"]
+    heard.answers = [500, "503 Wed, 31 Dec 2025 23:59:59 +99999999999999999", "drop"]
 
     def warn(text: str) -> None:
         warnings.append(text)
@@ -131,10 +131,13 @@ def test_a_receiver_that_is_down_is_tried_later_and_later(world: World, heard: H
     ("settings", "sentence"),
     [
         ({"webhook": "http://127.0.0.1:1/"}, "needs a secret that signs"),
-        ({"webhook": "ftp://127.0.0.1/", "secret": "x"}, "`alerts.webhook` 'ftp://127.0.0.1/' is not an address"),
+        ({"webhook": "ftp://127.0.0.1/", "secret": "x"}, "`alerts.webhook` is not an address"),
         ({"webhook": "http://me:pw@host/", "secret": "x"}, "`alerts.webhook` has a login in its address"),
         ({"webhook": "http://host/", "secret": "whsec_%"}, "begins with whsec_, and the rest of it is not base64"),
-        ({"alertmanager": "9093"}, "`alerts.alertmanager` '9093' is not an address"),
+        ({"webhook": "http://host/", "secret": "whsec_"}, "is whsec_ without a key"),
+        ({"webhook": "host/pw", "secret": "x"}, "`alerts.webhook` is not an address"),
+        ({"webhook": "http://host/a pw", "secret": "x"}, "`alerts.webhook` is not an address"),
+        ({"alertmanager": "9093"}, "`alerts.alertmanager` is not an address"),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused(world: World, settings: dict[str, str], sentence: str) -> None:
@@ -142,6 +145,15 @@ def test_settings_that_cannot_be_used_are_refused(world: World, settings: dict[s
         receivers_of(msgspec.convert(settings, AlertSettings), lambda: world.clock)
     assert sentence in str(refused.value)
     assert "pw" not in str(refused.value)
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+def test_a_file_without_authorities_is_named(tmp_path: Path, content: str | None) -> None:
+    path = tmp_path / "authorities.pem"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(Undelivered, match=r"authorities\.pem, the file of trusted authorities, cannot be read: "):
+        post("https://127.0.0.1:1/", b"", {}, timeout_s=1, ca_file=str(path))
 
 
 class MortalBook(Book):
