@@ -1,5 +1,6 @@
 """The checkpoints of a rehearsal: times of the log, and what the log had at each of them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -52,12 +53,13 @@ class SourceAt:
 
     Args:
         events: the number of its events so far, copies included.
-        end: the position after the newest event of each partition.
+        counts: the number of events of each partition so far, which grows with each arrival. Offsets would not: a record may be
+            younger than those after it.
         watermark: in microseconds since 1970; None without events.
     """
 
     events: int
-    end: Position
+    counts: Position
     watermark: int | None
 
 
@@ -78,13 +80,13 @@ class _Arrivals:
     Args:
         events: how many they are.
         maxima: their newest times.
-        ends: by partition, the offset after the last of them.
+        counts: by partition, how many they are.
     """
 
     number: int
     events: int
     maxima: Maxima
-    ends: Mapping[Partition, int]
+    counts: Mapping[Partition, int]
 
 
 def source_at(session: SparkSession, logs: Sequence[tuple[TimedLog, Sequence[Slice]]]) -> list[tuple[SourceAt, ...]]:
@@ -105,21 +107,20 @@ def _arrivals(item: tuple[int, TimedLog, Slice]) -> list[tuple[int, _Arrivals]]:
         for checkpoint in np.unique(at[at < len(times)]).tolist():
             some = events.filter(pa.array(at == checkpoint))
             rows = by_partition(some[EVENTS.topic], some[EVENTS.partition])
-            last = rows.most(some[EVENTS.offset].to_numpy())
-            ends = {partition: offset + 1 for partition, offset in zip(rows.partitions, last, strict=True)}
-            arrivals.append((number, _Arrivals(checkpoint, some.num_rows, maxima_of(source, some), ends)))
+            counts = dict(zip(rows.partitions, rows.counts(), strict=True))
+            arrivals.append((number, _Arrivals(checkpoint, some.num_rows, maxima_of(source, some), counts)))
     return arrivals
 
 
 def _so_far(log: TimedLog, arrivals: Sequence[_Arrivals]) -> Iterator[SourceAt]:
     idle = project.load_files(log.definitions).sources[log.source].idle
-    events, reached, ends = 0, None, dict[Partition, int]()
+    events, reached, counts = 0, None, Counter[Partition]()
     so_far: Maxima = {}
     for number, _ in enumerate(log.checkpoints):
         new = [each for each in arrivals if each.number == number]
         events += sum(each.events for each in new)
         so_far = newest([so_far, *(each.maxima for each in new)])
         for each in new:
-            ends |= {partition: max(end, ends.get(partition, 0)) for partition, end in each.ends.items()}
+            counts.update(each.counts)
         reached = later(reached, watermark(so_far, idle))
-        yield SourceAt(events, Position.of(ends), reached)
+        yield SourceAt(events, Position.of(counts), reached)

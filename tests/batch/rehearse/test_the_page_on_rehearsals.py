@@ -109,6 +109,15 @@ def test_an_alert_that_both_sides_raise_with_other_texts_is_of_both(tmp_path: Pa
     assert "both: /cart: 67% errors -> /cart: 100% errors (" in str(result.shown)
 
 
+def test_an_alert_counts_records_that_are_younger_than_those_after_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last two records of the log are of 08:40 and 08:50, so that at 10:00 the log has new events, and no higher offset."""
+    memory_shop = MemoryShop.of(tmp_path, monkeypatch)
+    command = change_definitions(memory_shop, (*REQUESTS[3:5], *REQUESTS[:2]))
+    document: Any = rehearsal_of(memory_shop, command.line.replace("1h", "10m")).document
+    edges = [(each["at"], edge["kind"], edge["row"]["route"]) for each in document["checkpoints"] for edge in each["alerts"]]
+    assert edges == [("2026-11-01T08:50:00Z", "raised", "/pay"), ("2026-11-01T09:40:00Z", "raised", "/cart")]
+
+
 @pytest.mark.slow
 @pytest.mark.broker
 def test_rehearse_runs_on_spark_and_leaves_nothing(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
