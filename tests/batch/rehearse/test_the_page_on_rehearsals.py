@@ -118,6 +118,21 @@ def test_an_alert_counts_records_that_are_younger_than_those_after_them(tmp_path
     assert edges == [("2026-11-01T08:50:00Z", "raised", "/pay"), ("2026-11-01T09:40:00Z", "raised", "/cart")]
 
 
+def test_alerts_of_views_that_are_not_rehearsed_have_no_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_shop = MemoryShop.of(tmp_path, monkeypatch)
+    change_definitions(memory_shop)
+    memory_shop.define(
+        (memory_shop.folder / "definitions.py").read_text()
+        + '\nother = View(source=hits, measures={"hits": count()})\nVIEWS = (page_errors, other)\n'
+    )
+    run = memory_shop.run("rehearse")
+    spans = {"since": timedelta(hours=2), "every": timedelta(hours=1)}
+    result = output(rehearse(run, memory_shop.project(), Terms(), partial(compare_rows, 3), views=("other",), **spans))
+    document: Any = result.document
+    assert document["alerts"] == {}
+    assert "alert failing" not in str(result.shown)
+
+
 @pytest.mark.slow
 @pytest.mark.broker
 def test_rehearse_runs_on_spark_and_leaves_nothing(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
