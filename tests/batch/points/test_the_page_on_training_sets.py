@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -53,6 +53,15 @@ VIEWS = (sales,)
 class Line(Event):
     at: datetime
     price: Annotated[Decimal, Scale(2)]
+
+
+class Parcel(Event):
+    at: datetime
+    seen: datetime
+    day: date
+    paid: bool
+    price: Annotated[Decimal, Scale(2)]
+    units: int
 
 
 def order(at: str, city: str, price: int) -> bytes:
@@ -167,6 +176,50 @@ def test_a_decimal_of_a_csv_file_has_all_of_its_digits(tmp_path: Path) -> None:
     (tmp_path / "spine.csv").write_text("price,at\n12345678901234567.89,2026-11-01T08:30:00Z\n,2026-11-01T08:30:00Z\n")
     keys = load_spine(tmp_path / "spine.csv", "at").with_keys(view, {})
     assert keys["_key_0"].to_pylist() == [Decimal("12345678901234567.89"), None]
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "why"),
+    [
+        ("k\n2026-11-01T08:00:00\n", "seen", "timestamp[s] is not a time with a zone"),
+        ("k\n2026-11-01\n", "seen", "date32[day] is not a time with a zone"),
+        ("k\n1793520000\n", "seen", "int64 is not a time with a zone"),
+        ("k\n2026-11-01T08:30:00Z\n", "day", "2026-11-01 08:30:00+00:00 would become 2026-11-01"),
+        ("k\n2\n", "paid", "2 would become True"),
+        ("k\n2026-11-01T08:30:00+01:00\n", "seen", None),
+        ("k\n2026-11-01\n", "day", None),
+        ("k\n3.0\n", "units", None),
+        ('k\n007\n""\n', "units", None),
+        ("k\ntrue\n", "paid", None),
+    ],
+)
+def test_a_column_becomes_a_key_only_if_no_value_changes(tmp_path: Path, text: str, key: str, why: str | None) -> None:
+    lines = Source(topic="lines", event=Parcel, event_time="at")
+    view = View(lines, keys={"k": key}, measures={"n": count()}, name="lines")
+    first, *others = text.splitlines()
+    (tmp_path / "spine.csv").write_text("\n".join([f"{first},at", *(f"{each},2026-11-01T08:30:00Z" for each in others)]))
+    spine = load_spine(tmp_path / "spine.csv", "at")
+    if why is None:
+        assert spine.with_keys(view, {}).num_rows == len(others)
+        return
+    with pytest.raises(BadSpine) as refused:
+        spine.with_keys(view, {})
+    assert why in str(refused.value)
+
+
+def test_a_float_for_a_decimal_key_keeps_its_digits() -> None:
+    view = View(
+        Source(topic="lines", event=Line, event_time="at"), keys={"price": "price"}, measures={"n": count()}, name="lines"
+    )
+    at = "2026-11-01T08:30:00Z"
+    assert of_times(at, price=[19.99]).with_keys(view, {})["_key_0"].to_pylist() == [Decimal("19.99")]
+    with pytest.raises(BadSpine, match=r"0\.125 would become 0\.12"):
+        of_times(at, price=[0.125]).with_keys(view, {})
+
+
+def test_long_numbers_of_a_csv_file_keep_their_digits(tmp_path: Path) -> None:
+    (tmp_path / "spine.csv").write_text(f"order,at\n{2**70},2026-11-01T08:30:00Z\n7,2026-11-01T08:30:00Z\n")
+    assert load_spine(tmp_path / "spine.csv", "at").rows["order"].to_pylist() == [str(2**70), "7"]
 
 
 @pytest.mark.parametrize(
