@@ -34,7 +34,7 @@ from tandem.views.project.project import Project
 from tandem.views.source.united_source import sources_of
 from tandem.views.source.watermark import least
 from tandem.views.sql import engine
-from tandem.views.view import View, answer_schema
+from tandem.views.view import View, answer_schema, bind
 from tandem.views.windows import Current
 
 Features = Mapping[str, Sequence[str]]
@@ -99,6 +99,10 @@ def points(
     for view in views.values() if strict else ():
         _refuse_after(spine, view, _watermark(live, view))
     rows, names = spine.rows, list[str]()
+    for key in columns or {}:
+        if not any(key in view.keys for view in views.values()):
+            every = dict.fromkeys(each for view in views.values() for each in view.keys)
+            raise BadFeatures(f"no view of these features has a key {key!r}, which --key names; keys: {listed(key, every)}")
     scratch.clear(batch.tables)
     try:
         for name, view in views.items():
@@ -123,6 +127,8 @@ def _view(definitions: Project, name: str, measures: Sequence[str]) -> View:
     for measure in measures:
         if measure not in view.measures:
             raise BadFeatures(f"view {name!r} has no measure {measure!r}; measures: {listed(measure, view.measures)}")
+    if bind(view).placement.in_order:
+        raise BadFeatures(f"view {name!r} has window {view.window}, in the order of the log, so it has no row of a time")
     if of_table(view):
         raise BadFeatures(f"view {name!r} is of a table's rows; `tandem query {name} --at TIME` has those of a time")
     if looks_up(view):

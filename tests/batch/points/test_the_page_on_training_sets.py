@@ -143,6 +143,19 @@ def test_wrong_features_are_refused_with_what_is_right(
     assert why in str(refused.value)
 
 
+def test_a_column_for_a_key_that_no_view_has_is_refused(sold: MemoryShop) -> None:
+    spine = of_times("2026-11-01T08:05:00Z", city=["OSLO"], town=["ROME"])
+    with pytest.raises(BadFeatures, match="no view of these features has a key 'ctiy', which --key names; keys: city"):
+        points(sold.run("points"), spine, {"sales": ("orders",)}, columns={"ctiy": "town"})
+
+
+def test_windows_in_the_order_of_the_log_have_no_row_at_a_time(sold: MemoryShop) -> None:
+    sold.define(DEFINITIONS.replace("tumbling(hours=1)", "sliding_count_window(2)").replace("tumbling", "sliding_count_window"))
+    sold.promote()
+    with pytest.raises(BadFeatures, match=r"view 'sales' has window sliding_count_window\(2\), in the order of the log"):
+        points(sold.run("points"), of_times("2026-11-01T08:16:00Z", city=["OSLO"]), {"sales": ("orders",)})
+
+
 def test_a_time_after_the_watermark_is_refused_only_if_strict(sold: MemoryShop) -> None:
     spine = of_times("2026-11-01T08:10:00Z", "2026-11-01T08:16:00Z", city=["OSLO", "OSLO"])
     with pytest.raises(BadSpine, match=r"1 rows of the spine are after .* the first of them row 2 at 2026-11-01T08:16"):
