@@ -18,7 +18,8 @@ from tandem.ledger.files.splits import Slice
 from tandem.ledger.log.positions import Position
 from tandem.views.arrow.partitions import by_partition
 from tandem.views.errors import TandemError
-from tandem.views.instant import APPEND_TIME, MICROSECOND
+from tandem.views.exactness import span
+from tandem.views.instant import APPEND_TIME, FIRST, MICROSECOND
 from tandem.views.project import project
 from tandem.views.source.offset_ranges import Partition
 from tandem.views.source.source import position_columns
@@ -33,17 +34,19 @@ _SCAN_ROWS: Final = 1 << 18
 def checkpoints(end: int, since: timedelta, every: timedelta) -> tuple[int, ...]:
     """The multiples of `every` since 1970 that lie within `since` before `end`, and `end` itself, in microseconds since 1970.
 
-    Raises TandemError if `every` makes no checkpoints, or too many.
+    Raises TandemError if `every` makes no checkpoints, or too many, and if `since` leaves the calendar.
     """
-    span, step = since // MICROSECOND, every // MICROSECOND
-    if step <= 0 or span < 0:
-        raise TandemError(f"--every {every} makes no checkpoints; write a length such as 6h", code="usage-invalid")
-    if (number := span // step + 1) > MOST:
+    length, step = since // MICROSECOND, every // MICROSECOND
+    if end - length < FIRST:
+        raise TandemError("--since reaches back before the year 1; write a shorter one", code="usage-invalid")
+    if step <= 0 or length < 0:
+        raise TandemError(f"--every {span(every)} makes no checkpoints; write a length such as 6h", code="usage-invalid")
+    if (number := length // step + 1) > MOST:
         raise TandemError(
-            f"--every {every} makes {number} checkpoints of {since}, more than {MOST}; write a longer --every",
+            f"--every {span(every)} makes {number} checkpoints of {span(since)}, more than {MOST}; write a longer --every",
             code="usage-invalid",
         )
-    first = -(-(end - span) // step) * step
+    first = -(-(end - length) // step) * step
     return (*range(first, end, step), end)
 
 

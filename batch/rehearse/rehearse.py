@@ -128,8 +128,12 @@ def rehearse(
     """
     batch.hold("views")
     live = batch.standing.publications.latest()
-    if live is None or not live.newest:
+    if live is None or not live.cuts:
         raise no_publication()
+    if not live.newest:
+        raise TandemError(
+            f"publication {live.number} counts no event, so there is nothing to rehearse", code=no_publication().code
+        )
     times = checkpoints(microseconds(max(live.newest.values())), since, every)
     run = _run(batch, live, wanted, terms, times)
     statuses = _statuses(run.change)

@@ -19,6 +19,7 @@ from tandem.cli.command.call import Output
 from tandem.cli.release.rehearse import output
 from tandem.cli.release.rehearsed_rows import compare_rows
 from tandem.serving.read.selection import parse_span
+from tandem.views.errors import TandemError
 from tests.batch.shop import MemoryShop, Shop
 from tests.documented import Command, File, steps
 
@@ -131,6 +132,15 @@ def test_alerts_of_views_that_are_not_rehearsed_have_no_number(tmp_path: Path, m
     document: Any = result.document
     assert document["alerts"] == {}
     assert "alert failing" not in str(result.shown)
+
+
+def test_a_log_without_events_has_nothing_to_rehearse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_shop = MemoryShop.of(tmp_path, monkeypatch)
+    memory_shop.log.append([b"{"])
+    write_archive.run(memory_shop.run("archive"), memory_shop.project)
+    recompute.run(memory_shop.run("recompute"), memory_shop.project)
+    with pytest.raises(TandemError, match="publication 2 counts no event, so there is nothing to rehearse"):
+        rehearsal_of(memory_shop, "tandem rehearse --since 1h --every 10m")
 
 
 @pytest.mark.slow
