@@ -1,6 +1,6 @@
 """The spine of a training set: rows with keys and a time, and the features that each of them gets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -137,7 +137,16 @@ def _csv(path: Path) -> tuple[pa.Table, pa.Table]:
 
 
 def _parquet(path: Path) -> pa.Table:
-    files: Sequence[Path] = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    if (path / "_delta_log").is_dir():
+        raise BadSpine(
+            f"{path} is a Delta table, whose folder also has the files of its earlier versions; write the rows of one to a file"
+        )
+    files = sorted(file for file in path.rglob("*.parquet") if file.is_file()) if path.is_dir() else [path]
     if not files:
         raise BadSpine(f"{path} has no file that ends with .parquet")
-    return pa.concat_tables([pq.ParquetFile(file).read() for file in files])
+    tables = [pq.ParquetFile(file).read() for file in files]
+    for file, table in zip(files, tables, strict=True):
+        if table.schema != tables[0].schema:
+            columns, others = (", ".join(f"{each.name} {each.type}" for each in of.schema) for of in (table, tables[0]))
+            raise BadSpine(f"{file} has columns {columns}, but {files[0]} has {others}; all files of a spine need the same")
+    return pa.concat_tables(tables)

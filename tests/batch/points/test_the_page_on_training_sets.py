@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from tandem import Event, Scale, Source, View, count
 from tandem.batch.archive import write_archive
@@ -272,6 +273,30 @@ def test_a_parquet_spine_has_each_column_once_and_times_that_fit(
     with pytest.raises(BadSpine) as refused:
         load_spine(tmp_path / "spine.parquet", "at")
     assert why in str(refused.value)
+
+
+def test_the_files_of_a_folder_have_the_same_columns(tmp_path: Path) -> None:
+    at = pa.array([datetime(2026, 11, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    for name, city in {"b": "OSLO", "a.parquet/part": "ROME"}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        pq.write_table(pa.table({"city": [city], "at": at}), tmp_path / f"{name}.parquet")
+    assert load_spine(tmp_path, "at").rows["city"].to_pylist() == ["ROME", "OSLO"]
+    pq.write_table(pa.table({"city": [1], "at": at}), tmp_path / "c.parquet")
+    with pytest.raises(BadSpine) as refused:
+        load_spine(tmp_path, "at")
+    columns = [f"city {kind}, at timestamp[us, tz=UTC]" for kind in ("int64", "string")]
+    assert str(refused.value) == (
+        f"{tmp_path / 'c.parquet'} has columns {columns[0]}, but {tmp_path / 'a.parquet/part.parquet'} has {columns[1]}; "
+        "all files of a spine need the same"
+    )
+
+
+def test_a_delta_table_is_no_folder_of_parquet_files(tmp_path: Path) -> None:
+    at = pa.array([datetime(2026, 11, 1, tzinfo=UTC)] * 2, pa.timestamp("us", "UTC"))
+    write_deltalake(tmp_path / "spine", pa.table({"city": ["OSLO", "ROME"], "at": at}))
+    DeltaTable(tmp_path / "spine").delete("city = 'OSLO'")
+    with pytest.raises(BadSpine, match="spine is a Delta table, whose folder also has the files of its earlier versions"):
+        load_spine(tmp_path / "spine", "at")
 
 
 @pytest.mark.slow
