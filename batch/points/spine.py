@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from tandem.views.arrow import arrays
 from tandem.views.errors import TandemError, listed
+from tandem.views.instant import FIRST, LAST
 from tandem.views.view import View, bind
 
 ROW: Final = "_row"
@@ -112,7 +113,13 @@ def load_spine(path: Path, time: str) -> Spine:
         times = rows[time].cast(_MICROSECONDS, safe=type_.unit != "ns")
     except pa.ArrowInvalid as error:
         raise BadSpine(f"{path}: column {time!r} has a time that no event has: {error}") from error
-    return Spine(rows, arrays.integers(arrays.whole(times.cast(pa.int64()))), texts)
+    spine = Spine(rows, arrays.integers(arrays.whole(times.cast(pa.int64()))), texts)
+    outside = np.flatnonzero((spine.times < FIRST) | (spine.times > LAST))
+    if len(outside):
+        raise BadSpine(
+            f"{path}: column {time!r} has a time that no event has: row {outside[0] + 1} is not in the years 1 to 9999"
+        )
+    return spine
 
 
 def _csv(path: Path) -> tuple[pa.Table, pa.Table]:

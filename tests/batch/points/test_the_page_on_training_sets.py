@@ -257,6 +257,7 @@ def test_a_spine_needs_times_with_a_zone(tmp_path: Path, text: str, why: str) ->
     [
         ({"at": [1_762_000_000]}, None),
         ({"at": [93_000_000_000_000]}, "column 'at' has a time that no event has"),
+        ({"at": [1, 900_000_000_000]}, "column 'at' has a time that no event has: row 2 is not in the years 1 to 9999"),
         ({"at": [1], "city": ["OSLO"], "city ": ["ROME"]}, "has 2 columns 'city'; name each column once"),
         ({"at": [1], "at ": [1]}, "has 2 columns 'at'; name each column once"),
     ],
