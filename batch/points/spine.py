@@ -73,7 +73,7 @@ class Spine:
 
 
 def _as_key(values: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    """A column in the type of a key. Raises ArrowInvalid if a value would become another one."""
+    """A column in the type of a key. Raises pa.ArrowInvalid if a value would become another one."""
     type_, of_texts = values.type, not pa.types.is_primitive(values.type)
     if pa.types.is_timestamp(kind) and not (of_texts or (pa.types.is_timestamp(type_) and type_.tz is not None)):
         raise pa.ArrowInvalid(f"{type_} is not a time with a zone")
