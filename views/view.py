@@ -239,8 +239,8 @@ def add_derived_measures(view: View, measures: dict[str, BoundMeasure], place: s
 
 
 def columns_of(measures: Iterable[BoundMeasure]) -> list[str]:
-    """The names of columns that measures use: their states', or their own."""
-    return [column for one in measures for column in one.columns or (one.name,)]
+    """The names of columns that measures use: their own, and their states'."""
+    return [column for one in measures for column in dict.fromkeys((one.name, *one.columns))]
 
 
 def names_of_columns(placement: Placement) -> set[str]:

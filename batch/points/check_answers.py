@@ -30,6 +30,7 @@ Positions = Mapping[str, Position]
 
 BEYOND: Final = "beyond the published cut: archive and recompute first"
 _DEFINITION: Final = "of another definition of the view than the published one"
+_EXPIRED: Final = "of a window of which records have expired"
 _LAYER: Final = "of the speed layer alone"
 _RELEASE: Final = "of a release before its promotion"
 _TABLE: Final = "of a table's rows, or of a view that looks up in a table"
@@ -107,6 +108,9 @@ def _refusal(log: PublishedLog, definitions: Project, answer: LoggedAnswer) -> s
         return _LAYER
     if of_table(view) or looks_up(view):
         return _TABLE
+    until = log.newest_expiry(view)
+    if until is not None and answer.window is not None and datetime.fromisoformat(answer.window) <= until:
+        return _EXPIRED
     ends = _positions(view, answer)
     return None if all(end.at_or_below(log.live.cut(source)) for source, end in ends.items()) else BEYOND
 

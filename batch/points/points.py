@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from typing import Final, Self
 
@@ -18,6 +19,7 @@ from tandem.batch.runtime.parquet_writer import TableFile
 from tandem.batch.runtime.session import BatchRun
 from tandem.ledger.files.file_ranges import EVENTS, log_table
 from tandem.ledger.log.archived_range import archived_range
+from tandem.ledger.log.erasures import Erasures
 from tandem.ledger.log.positions import LOG_START, Position
 from tandem.ledger.publish.publications import Publication, no_publication
 from tandem.ledger.publish.releases import Release
@@ -28,13 +30,13 @@ from tandem.views.composite.rollup import root
 from tandem.views.composite.table import looked_up
 from tandem.views.composite.together import parts
 from tandem.views.errors import TandemError, listed
-from tandem.views.instant import time_of, utc_text
+from tandem.views.instant import MICROSECOND, microseconds, time_of, utc_text
 from tandem.views.project import project
 from tandem.views.project.project import Project
 from tandem.views.source.united_source import sources_of
 from tandem.views.source.watermark import least
 from tandem.views.sql import engine
-from tandem.views.view import View, answer_schema
+from tandem.views.view import View, answer_schema, bind
 from tandem.views.windows import Current
 
 Features = Mapping[str, Sequence[str]]
@@ -75,6 +77,12 @@ class PublishedLog:
             raise no_publication()
         return cls(batch, live, batch.releases.load(live.release))
 
+    def newest_expiry(self, view: View) -> datetime | None:
+        """The greatest event time of records that the view's sources keep no longer; None without any. Raises Unreadable."""
+        erasures = Erasures(self.batch.tables)
+        times = (erasures.until(source.name) for source in sources_of(view.source))
+        return max((time for time in times if time is not None), default=None)
+
 
 def points(
     batch: BatchRun,
@@ -89,16 +97,23 @@ def points(
 
     `columns` names the spine's columns of keys that are called otherwise there. With `known` "append" a row gets what was
     answered at its time, by the append times of the log; with "event" what would have been answered if all events had come at
-    once. `strict` refuses times after a view's watermark at the cut. NULL where there was no row to answer with.
+    once. `strict` refuses times after a view's watermark at the cut. NULL where there was no row to answer with. Times in windows
+    of which records have expired are refused.
 
     Raises BadFeatures, BadSpine, TaskFailed, Unreadable.
     """
     log = PublishedLog.of(batch)
     live, definitions = log.live, project.load_files(log.release.files)
     views = {name: _view(definitions, name, measures) for name, measures in features.items()}
-    for view in views.values() if strict else ():
-        _refuse_after(spine, view, _watermark(live, view))
+    for view in views.values():
+        if strict:
+            _refuse_after(spine, view, _watermark(live, view))
+        _refuse_partial_windows(spine, view, log.newest_expiry(view))
     rows, names = spine.rows, list[str]()
+    for key in columns or {}:
+        if not any(key in view.keys for view in views.values()):
+            every = dict.fromkeys(each for view in views.values() for each in view.keys)
+            raise BadFeatures(f"no view of these features has a key {key!r}, which --key names; keys: {listed(key, every)}")
     scratch.clear(batch.tables)
     try:
         for name, view in views.items():
@@ -123,6 +138,8 @@ def _view(definitions: Project, name: str, measures: Sequence[str]) -> View:
     for measure in measures:
         if measure not in view.measures:
             raise BadFeatures(f"view {name!r} has no measure {measure!r}; measures: {listed(measure, view.measures)}")
+    if bind(view).placement.in_order:
+        raise BadFeatures(f"view {name!r} has window {view.window}, in the order of the log, so it has no row of a time")
     if of_table(view):
         raise BadFeatures(f"view {name!r} is of a table's rows; `tandem query {name} --at TIME` has those of a time")
     if looks_up(view):
@@ -154,6 +171,21 @@ def _refuse_after(spine: Spine, view: View, watermark: int | None) -> None:
         raise BadSpine(
             f"{len(late)} rows of the spine are after the watermark of view {view.name!r} at the published cut ({reached}), the "
             f"first of them row {first + 1} at {at}; recompute first, or leave out --strict"
+        )
+
+
+def _refuse_partial_windows(spine: Spine, view: View, until: datetime | None) -> None:
+    """Refuse rows in windows that begin before records of them have expired: these windows have only a part of their events."""
+    first_at = bind(view).placement.timing.first_at
+    if until is None or first_at is None:
+        return
+    first = first_at(until + MICROSECOND)
+    early = np.flatnonzero(spine.times < microseconds(first))
+    if len(early):
+        at = utc_text(time_of(int(spine.times[early[0]])))
+        raise BadSpine(
+            f"{len(early)} rows of the spine are in windows of view {view.name!r} of which records have expired, the first of "
+            f"them row {early[0] + 1} at {at}; the first window that has all of its records begins at {utc_text(first)}"
         )
 
 

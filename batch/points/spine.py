@@ -1,6 +1,6 @@
 """The spine of a training set: rows with keys and a time, and the features that each of them gets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from tandem.views.arrow import arrays
 from tandem.views.errors import TandemError, listed
+from tandem.views.instant import FIRST, LAST
 from tandem.views.view import View, bind
 
 ROW: Final = "_row"
@@ -54,7 +55,7 @@ class Spine:
                     f"{listed(column, self.rows.column_names)}; name another with --key {name}=COLUMN"
                 )
             try:
-                keys[KEY.format(number)] = arrays.whole(self._values(column, key.type.arrow).cast(key.type.arrow))
+                keys[KEY.format(number)] = _as_key(self._values(column, key.type.arrow), key.type.arrow)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 raise BadSpine(
                     f"column {column!r} of the spine does not fit key {name!r} of view {view.name!r}, which is {key.type.sql}: "
@@ -69,6 +70,21 @@ class Spine:
         texts = self.texts[column]
         empty = pc.equal(texts, "")
         return texts if pa.types.is_string(kind) else pc.if_else(empty, pa.scalar(None, pa.string()), texts)
+
+
+def _as_key(values: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """A column in the type of a key. Raises pa.ArrowInvalid if a value would become another one."""
+    type_, of_texts = values.type, not pa.types.is_primitive(values.type)
+    if pa.types.is_timestamp(kind) and not (of_texts or (pa.types.is_timestamp(type_) and type_.tz is not None)):
+        raise pa.ArrowInvalid(f"{type_} is not a time with a zone")
+    keys = values.cast(kind)
+    if not (of_texts or (pa.types.is_floating(type_) and pa.types.is_floating(kind))):
+        # Arrow rounds a decimal to a float less exactly than its text.
+        exact = keys.cast(pa.string()) if pa.types.is_decimal(kind) and pa.types.is_floating(type_) else keys
+        changed = pc.index(pc.not_equal(exact.cast(type_), values), True).as_py()
+        if changed >= 0:
+            raise pa.ArrowInvalid(f"{values[changed]} would become {keys[changed]}")
+    return arrays.whole(keys)
 
 
 def load_spine(path: Path, time: str) -> Spine:
@@ -97,24 +113,47 @@ def load_spine(path: Path, time: str) -> Spine:
         times = rows[time].cast(_MICROSECONDS, safe=type_.unit != "ns")
     except pa.ArrowInvalid as error:
         raise BadSpine(f"{path}: column {time!r} has a time that no event has: {error}") from error
-    return Spine(rows, arrays.integers(arrays.whole(times.cast(pa.int64()))), texts)
+    spine = Spine(rows, arrays.integers(arrays.whole(times.cast(pa.int64()))), texts)
+    outside = np.flatnonzero((spine.times < FIRST) | (spine.times > LAST))
+    if len(outside):
+        raise BadSpine(
+            f"{path}: column {time!r} has a time that no event has: row {outside[0] + 1} is not in the years 1 to 9999"
+        )
+    return spine
 
 
 def _csv(path: Path) -> tuple[pa.Table, pa.Table]:
-    """The rows with the types that their values suggest, and as texts. Integers that begin with 0 or + are texts in both."""
+    """The rows with the types that their values suggest, and as texts.
+
+    Integers that begin with 0 or +, or have more digits than 64 bits, are texts in both.
+    """
     rows = pa.csv.read_csv(path)
     as_written = pa.csv.ConvertOptions(column_types={name: pa.string() for name in rows.column_names})
     texts = pa.csv.read_csv(path, convert_options=as_written)
     for number, field_ in enumerate(rows.schema):
+        there = pc.if_else(pc.is_null(rows[number]), pa.scalar(None, pa.string()), texts[number])
         if pa.types.is_integer(field_.type):
-            same = pc.equal(rows[number].cast(pa.string()), texts[number])
-            if not pc.all(same, min_count=0).as_py():
-                rows = rows.set_column(number, field_.name, texts[number])
+            same = pc.all(pc.equal(rows[number].cast(pa.string()), there), min_count=0)
+        elif pa.types.is_floating(field_.type):
+            same = pc.invert(pc.all(pc.match_substring_regex(there, r"^[+-]?[0-9]+$"), min_count=0))
+        else:
+            continue
+        if not same.as_py():
+            rows = rows.set_column(number, field_.name, there)
     return rows, texts
 
 
 def _parquet(path: Path) -> pa.Table:
-    files: Sequence[Path] = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    if (path / "_delta_log").is_dir():
+        raise BadSpine(
+            f"{path} is a Delta table, whose folder also has the files of its earlier versions; write the rows of one to a file"
+        )
+    files = sorted(file for file in path.rglob("*.parquet") if file.is_file()) if path.is_dir() else [path]
     if not files:
         raise BadSpine(f"{path} has no file that ends with .parquet")
-    return pa.concat_tables([pq.ParquetFile(file).read() for file in files])
+    tables = [pq.ParquetFile(file).read() for file in files]
+    for file, table in zip(files, tables, strict=True):
+        if table.schema != tables[0].schema:
+            columns, others = (", ".join(f"{each.name} {each.type}" for each in of.schema) for of in (table, tables[0]))
+            raise BadSpine(f"{file} has columns {columns}, but {files[0]} has {others}; all files of a spine need the same")
+    return pa.concat_tables(tables)

@@ -1,5 +1,6 @@
 """The checkpoints of a rehearsal: times of the log, and what the log had at each of them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,7 +18,8 @@ from tandem.ledger.files.splits import Slice
 from tandem.ledger.log.positions import Position
 from tandem.views.arrow.partitions import by_partition
 from tandem.views.errors import TandemError
-from tandem.views.instant import APPEND_TIME, MICROSECOND
+from tandem.views.exactness import span
+from tandem.views.instant import APPEND_TIME, FIRST, MICROSECOND
 from tandem.views.project import project
 from tandem.views.source.offset_ranges import Partition
 from tandem.views.source.source import position_columns
@@ -32,17 +34,19 @@ _SCAN_ROWS: Final = 1 << 18
 def checkpoints(end: int, since: timedelta, every: timedelta) -> tuple[int, ...]:
     """The multiples of `every` since 1970 that lie within `since` before `end`, and `end` itself, in microseconds since 1970.
 
-    Raises TandemError if `every` makes no checkpoints, or too many.
+    Raises TandemError if `every` makes no checkpoints, or too many, and if `since` leaves the calendar.
     """
-    span, step = since // MICROSECOND, every // MICROSECOND
-    if step <= 0 or span < 0:
-        raise TandemError(f"--every {every} makes no checkpoints; write a length such as 6h", code="usage-invalid")
-    if (number := span // step + 1) > MOST:
+    length, step = since // MICROSECOND, every // MICROSECOND
+    if end - length < FIRST:
+        raise TandemError("--since reaches back before the year 1; write a shorter one", code="usage-invalid")
+    if step <= 0 or length < 0:
+        raise TandemError(f"--every {span(every)} makes no checkpoints; write a length such as 6h", code="usage-invalid")
+    if (number := length // step + 1) > MOST:
         raise TandemError(
-            f"--every {every} makes {number} checkpoints of {since}, more than {MOST}; write a longer --every",
+            f"--every {span(every)} makes {number} checkpoints of {span(since)}, more than {MOST}; write a longer --every",
             code="usage-invalid",
         )
-    first = -(-(end - span) // step) * step
+    first = -(-(end - length) // step) * step
     return (*range(first, end, step), end)
 
 
@@ -52,12 +56,13 @@ class SourceAt:
 
     Args:
         events: the number of its events so far, copies included.
-        end: the position after the newest event of each partition.
+        counts: the number of events of each partition so far, which grows with each arrival. Offsets would not: a record may be
+            younger than those after it.
         watermark: in microseconds since 1970; None without events.
     """
 
     events: int
-    end: Position
+    counts: Position
     watermark: int | None
 
 
@@ -78,13 +83,13 @@ class _Arrivals:
     Args:
         events: how many they are.
         maxima: their newest times.
-        ends: by partition, the offset after the last of them.
+        counts: by partition, how many they are.
     """
 
     number: int
     events: int
     maxima: Maxima
-    ends: Mapping[Partition, int]
+    counts: Mapping[Partition, int]
 
 
 def source_at(session: SparkSession, logs: Sequence[tuple[TimedLog, Sequence[Slice]]]) -> list[tuple[SourceAt, ...]]:
@@ -105,21 +110,20 @@ def _arrivals(item: tuple[int, TimedLog, Slice]) -> list[tuple[int, _Arrivals]]:
         for checkpoint in np.unique(at[at < len(times)]).tolist():
             some = events.filter(pa.array(at == checkpoint))
             rows = by_partition(some[EVENTS.topic], some[EVENTS.partition])
-            last = rows.most(some[EVENTS.offset].to_numpy())
-            ends = {partition: offset + 1 for partition, offset in zip(rows.partitions, last, strict=True)}
-            arrivals.append((number, _Arrivals(checkpoint, some.num_rows, maxima_of(source, some), ends)))
+            counts = dict(zip(rows.partitions, rows.counts(), strict=True))
+            arrivals.append((number, _Arrivals(checkpoint, some.num_rows, maxima_of(source, some), counts)))
     return arrivals
 
 
 def _so_far(log: TimedLog, arrivals: Sequence[_Arrivals]) -> Iterator[SourceAt]:
     idle = project.load_files(log.definitions).sources[log.source].idle
-    events, reached, ends = 0, None, dict[Partition, int]()
+    events, reached, counts = 0, None, Counter[Partition]()
     so_far: Maxima = {}
     for number, _ in enumerate(log.checkpoints):
         new = [each for each in arrivals if each.number == number]
         events += sum(each.events for each in new)
         so_far = newest([so_far, *(each.maxima for each in new)])
         for each in new:
-            ends |= {partition: max(end, ends.get(partition, 0)) for partition, end in each.ends.items()}
+            counts.update(each.counts)
         reached = later(reached, watermark(so_far, idle))
-        yield SourceAt(events, Position.of(ends), reached)
+        yield SourceAt(events, Position.of(counts), reached)

@@ -128,8 +128,12 @@ def rehearse(
     """
     batch.hold("views")
     live = batch.standing.publications.latest()
-    if live is None or not live.newest:
+    if live is None or not live.cuts:
         raise no_publication()
+    if not live.newest:
+        raise TandemError(
+            f"publication {live.number} counts no event, so there is nothing to rehearse", code=no_publication().code
+        )
     times = checkpoints(microseconds(max(live.newest.values())), since, every)
     run = _run(batch, live, wanted, terms, times)
     statuses = _statuses(run.change)
@@ -277,10 +281,10 @@ def _versions(run: _Run, gathered: _Gathered, side: Side, view: View) -> tuple[M
 def _versions_of_table(run: _Run, gathered: _Gathered, side: Side, table: View) -> list[str]:
     """For each checkpoint, the scratch file of a table's versions; that of the one before if no event has arrived since."""
     results = _fold(run, gathered, _job(run, gathered, table.name, (side,)), partial(states_of, side))
-    ends = [at.end for at in gathered.sources[side, table.source.name]]
+    counts = [at.counts for at in gathered.sources[side, table.source.name]]
     files = list[str]()
-    for number, end in enumerate(ends):
-        if number and end == ends[number - 1]:
+    for number, count in enumerate(counts):
+        if number and count == counts[number - 1]:
             files.append(files[-1])
             continue
         some = [from_ipc(each.states) for each in results if not isinstance(each, Cost) and each.number == number]

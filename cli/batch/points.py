@@ -73,6 +73,9 @@ def run(
     wanted, columns, file = _features(features), _columns(key or ()), out / FILE
     if file.exists():
         raise TandemError(f"{file} exists; name another folder with --out, or delete it", code="file-unusable")
+    there = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise TandemError(f"{there} is not a folder that can be written; name another with --out", code="file-unusable")
     rows = load_spine(spine, time)
     with batch_run(call, "points") as batch:
         computed = points(batch, rows, wanted, columns=columns, knowledge=knowledge, strict=strict)
@@ -110,11 +113,13 @@ def _features(text: str) -> Mapping[str, Sequence[str]]:
 
 
 def _columns(texts: Sequence[str]) -> Mapping[str, str]:
-    columns = {}
+    columns = dict[str, str]()
     for text in texts:
         name, equals, column = text.partition("=")
         if not (name and equals and column):
             raise BadFeatures(f"--key has {text!r}; expected a key and a column, such as city=town")
+        if name in columns:
+            raise BadFeatures(f"--key names two columns of key {name!r}: {columns[name]} and {column}")
         columns[name] = column
     return columns
 

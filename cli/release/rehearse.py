@@ -81,7 +81,8 @@ def output(rehearsal: Rehearsal[RehearsedRows], limit: int = ROWS, *, markdown: 
 
 def _document(rehearsal: Rehearsal[RehearsedRows], limit: int) -> dict[str, Any]:
     change, edges = rehearsal.change, edges_of(rehearsal)
-    names = dict.fromkeys(alert.name for project in (change.old, change.new) for alert in project.alerts.values())
+    alerts = [alert for project in (change.old, change.new) for alert in project.alerts.values()]
+    names = dict.fromkeys(alert.name for alert in alerts if alert.view.name in rehearsal.views)
     return {
         "publication": change.live.number,
         "live_release": change.before.number,

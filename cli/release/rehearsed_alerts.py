@@ -77,7 +77,7 @@ def _changes(rehearsal: Rehearsal[RehearsedRows], side: Side, alert: Alert, numb
 def _basis(rehearsal: Rehearsal[RehearsedRows], side: Side, view: View, number: int) -> Basis:
     change = rehearsal.change
     at = {source.name: rehearsal.sources[side, source.name][number] for source in sources_of(view.source)}
-    end = unite({name: each.end for name, each in at.items()}) if len(at) > 1 else next(iter(at.values())).end
+    counts = unite({name: each.counts for name, each in at.items()}) if len(at) > 1 else next(iter(at.values())).counts
     release = change.before if side == "old" else change.after
     watermark, nothing = least([each.watermark for each in at.values()]), Position.of({}).to_json()
-    return Basis(change.live.number, release.number, fingerprint(view), 0, nothing, end.to_json(), watermark)
+    return Basis(change.live.number, release.number, fingerprint(view), 0, nothing, counts.to_json(), watermark)

@@ -196,7 +196,7 @@ MUTANTS = (
     Mutant(
         "rehearsal-with-the-first-prices",
         "look-ups of a rehearsal find the versions of the first checkpoint at all of them",
-        "if number and end == ends[number - 1]:",
+        "if number and count == counts[number - 1]:",
         "if number:",
         "test_look_ups_at_each_checkpoint_find_the_versions_until_then",
     ),

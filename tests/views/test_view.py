@@ -148,6 +148,7 @@ class OwnWindow(AllTime):
         ({"measures": {"n": "count"}}, "is not a measure"),
         ({"keys": {"n": "path"}}, "the name 'n' is already used;"),
         ({"keys": {"N": "path"}}, "the name 'n' is already used, as 'N';"),
+        ({"keys": {"path": "path"}, "measures": {"path": mean("ms")}}, "the name 'path' is already used;"),
         ({"keys": {"window_start": "path"}}, "'window_start' is already"),
         ({"keys": {"batch_version": "path"}}, "'batch_version' is already"),
         ({"keys": {"m__sum": "path"}, "measures": {"m": mean("ms")}}, "'m__sum' is already"),

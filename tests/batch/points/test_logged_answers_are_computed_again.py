@@ -157,6 +157,12 @@ def test_each_logged_answer_is_computed_again_and_what_differs_is_listed(layer: 
         ("--check answers.log --time at --strict", "--check cannot be combined with --time, --strict"),
         ("--check answers.log --known event", "--check cannot be combined with --known"),
         ("spine.csv --time at", "`tandem points` needs --features, --out, or --check LOG alone"),
+        (
+            "s --time at --features v.n --out answers.log",
+            "answers.log is not a folder that can be written; name another with --out",
+        ),
+        ("s --time at --features v.n --out answers.log/train", "answers.log is not a folder that can be written"),
+        ("s --time at --features v.n --out train --key a=b --key a=c", "--key names two columns of key 'a': b and c"),
     ],
 )
 def test_another_file_or_option_is_refused(

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from tandem import Event, Scale, Source, View, count
 from tandem.batch.archive import write_archive
@@ -53,6 +54,15 @@ VIEWS = (sales,)
 class Line(Event):
     at: datetime
     price: Annotated[Decimal, Scale(2)]
+
+
+class Parcel(Event):
+    at: datetime
+    seen: datetime
+    day: date
+    paid: bool
+    price: Annotated[Decimal, Scale(2)]
+    units: int
 
 
 def order(at: str, city: str, price: int) -> bytes:
@@ -134,6 +144,19 @@ def test_wrong_features_are_refused_with_what_is_right(
     assert why in str(refused.value)
 
 
+def test_a_column_for_a_key_that_no_view_has_is_refused(sold: MemoryShop) -> None:
+    spine = of_times("2026-11-01T08:05:00Z", city=["OSLO"], town=["ROME"])
+    with pytest.raises(BadFeatures, match="no view of these features has a key 'ctiy', which --key names; keys: city"):
+        points(sold.run("points"), spine, {"sales": ("orders",)}, columns={"ctiy": "town"})
+
+
+def test_windows_in_the_order_of_the_log_have_no_row_at_a_time(sold: MemoryShop) -> None:
+    sold.define(DEFINITIONS.replace("tumbling(hours=1)", "sliding_count_window(2)").replace("tumbling", "sliding_count_window"))
+    sold.promote()
+    with pytest.raises(BadFeatures, match=r"view 'sales' has window sliding_count_window\(2\), in the order of the log"):
+        points(sold.run("points"), of_times("2026-11-01T08:16:00Z", city=["OSLO"]), {"sales": ("orders",)})
+
+
 def test_a_time_after_the_watermark_is_refused_only_if_strict(sold: MemoryShop) -> None:
     spine = of_times("2026-11-01T08:10:00Z", "2026-11-01T08:16:00Z", city=["OSLO", "OSLO"])
     with pytest.raises(BadSpine, match=r"1 rows of the spine are after .* the first of them row 2 at 2026-11-01T08:16"):
@@ -170,6 +193,50 @@ def test_a_decimal_of_a_csv_file_has_all_of_its_digits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "key", "why"),
+    [
+        ("k\n2026-11-01T08:00:00\n", "seen", "timestamp[s] is not a time with a zone"),
+        ("k\n2026-11-01\n", "seen", "date32[day] is not a time with a zone"),
+        ("k\n1793520000\n", "seen", "int64 is not a time with a zone"),
+        ("k\n2026-11-01T08:30:00Z\n", "day", "2026-11-01 08:30:00+00:00 would become 2026-11-01"),
+        ("k\n2\n", "paid", "2 would become True"),
+        ("k\n2026-11-01T08:30:00+01:00\n", "seen", None),
+        ("k\n2026-11-01\n", "day", None),
+        ("k\n3.0\n", "units", None),
+        ('k\n007\n""\n', "units", None),
+        ("k\ntrue\n", "paid", None),
+    ],
+)
+def test_a_column_becomes_a_key_only_if_no_value_changes(tmp_path: Path, text: str, key: str, why: str | None) -> None:
+    lines = Source(topic="lines", event=Parcel, event_time="at")
+    view = View(lines, keys={"k": key}, measures={"n": count()}, name="lines")
+    first, *others = text.splitlines()
+    (tmp_path / "spine.csv").write_text("\n".join([f"{first},at", *(f"{each},2026-11-01T08:30:00Z" for each in others)]))
+    spine = load_spine(tmp_path / "spine.csv", "at")
+    if why is None:
+        assert spine.with_keys(view, {}).num_rows == len(others)
+        return
+    with pytest.raises(BadSpine) as refused:
+        spine.with_keys(view, {})
+    assert why in str(refused.value)
+
+
+def test_a_float_for_a_decimal_key_keeps_its_digits() -> None:
+    view = View(
+        Source(topic="lines", event=Line, event_time="at"), keys={"price": "price"}, measures={"n": count()}, name="lines"
+    )
+    at = "2026-11-01T08:30:00Z"
+    assert of_times(at, price=[19.99]).with_keys(view, {})["_key_0"].to_pylist() == [Decimal("19.99")]
+    with pytest.raises(BadSpine, match=r"0\.125 would become 0\.12"):
+        of_times(at, price=[0.125]).with_keys(view, {})
+
+
+def test_long_numbers_of_a_csv_file_keep_their_digits(tmp_path: Path) -> None:
+    (tmp_path / "spine.csv").write_text(f"order,at\n{2**70},2026-11-01T08:30:00Z\n7,2026-11-01T08:30:00Z\n")
+    assert load_spine(tmp_path / "spine.csv", "at").rows["order"].to_pylist() == [str(2**70), "7"]
+
+
+@pytest.mark.parametrize(
     ("text", "why"),
     [
         ("city,at\nOSLO,2026-11-01T08:05:00\n", "is timestamp[s], which is not a time with a zone"),
@@ -190,6 +257,7 @@ def test_a_spine_needs_times_with_a_zone(tmp_path: Path, text: str, why: str) ->
     [
         ({"at": [1_762_000_000]}, None),
         ({"at": [93_000_000_000_000]}, "column 'at' has a time that no event has"),
+        ({"at": [1, 900_000_000_000]}, "column 'at' has a time that no event has: row 2 is not in the years 1 to 9999"),
         ({"at": [1], "city": ["OSLO"], "city ": ["ROME"]}, "has 2 columns 'city'; name each column once"),
         ({"at": [1], "at ": [1]}, "has 2 columns 'at'; name each column once"),
     ],
@@ -206,6 +274,30 @@ def test_a_parquet_spine_has_each_column_once_and_times_that_fit(
     with pytest.raises(BadSpine) as refused:
         load_spine(tmp_path / "spine.parquet", "at")
     assert why in str(refused.value)
+
+
+def test_the_files_of_a_folder_have_the_same_columns(tmp_path: Path) -> None:
+    at = pa.array([datetime(2026, 11, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    for name, city in {"b": "OSLO", "a.parquet/part": "ROME"}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        pq.write_table(pa.table({"city": [city], "at": at}), tmp_path / f"{name}.parquet")
+    assert load_spine(tmp_path, "at").rows["city"].to_pylist() == ["ROME", "OSLO"]
+    pq.write_table(pa.table({"city": [1], "at": at}), tmp_path / "c.parquet")
+    with pytest.raises(BadSpine) as refused:
+        load_spine(tmp_path, "at")
+    columns = [f"city {kind}, at timestamp[us, tz=UTC]" for kind in ("int64", "string")]
+    assert str(refused.value) == (
+        f"{tmp_path / 'c.parquet'} has columns {columns[0]}, but {tmp_path / 'a.parquet/part.parquet'} has {columns[1]}; "
+        "all files of a spine need the same"
+    )
+
+
+def test_a_delta_table_is_no_folder_of_parquet_files(tmp_path: Path) -> None:
+    at = pa.array([datetime(2026, 11, 1, tzinfo=UTC)] * 2, pa.timestamp("us", "UTC"))
+    write_deltalake(tmp_path / "spine", pa.table({"city": ["OSLO", "ROME"], "at": at}))
+    DeltaTable(tmp_path / "spine").delete("city = 'OSLO'")
+    with pytest.raises(BadSpine, match="spine is a Delta table, whose folder also has the files of its earlier versions"):
+        load_spine(tmp_path / "spine", "at")
 
 
 @pytest.mark.slow

@@ -149,7 +149,9 @@ def test_checkpoints_are_multiples_and_the_end() -> None:
     hour = 3_600_000_000
     assert checkpoints(10 * hour + 1, timedelta(hours=3), timedelta(hours=1)) == (8 * hour, 9 * hour, 10 * hour, 10 * hour + 1)
     assert checkpoints(10 * hour, timedelta(0), timedelta(hours=1)) == (10 * hour,)
-    with pytest.raises(TandemError, match="makes 25201 checkpoints of 7:00:00, more than 1000; write a longer --every"):
+    with pytest.raises(TandemError, match="makes 25201 checkpoints of 7 h, more than 1000; write a longer --every"):
         checkpoints(10 * hour, timedelta(hours=7), timedelta(seconds=1))
+    with pytest.raises(TandemError, match="--since reaches back before the year 1"):
+        checkpoints(10 * hour, timedelta(days=999_999_999), timedelta(days=99_999_999))
     with pytest.raises(TandemError, match="makes no checkpoints"):
         checkpoints(10 * hour, timedelta(hours=7), timedelta(0))

@@ -19,6 +19,7 @@ from tandem.cli.command.call import Output
 from tandem.cli.release.rehearse import output
 from tandem.cli.release.rehearsed_rows import compare_rows
 from tandem.serving.read.selection import parse_span
+from tandem.views.errors import TandemError
 from tests.batch.shop import MemoryShop, Shop
 from tests.documented import Command, File, steps
 
@@ -107,6 +108,39 @@ def test_an_alert_that_both_sides_raise_with_other_texts_is_of_both(tmp_path: Pa
     assert (edge["text"], edge["release_text"]) == ("/cart: 67% errors", "/cart: 100% errors")
     assert edge["sides"] == ["live", "release"]
     assert "both: /cart: 67% errors -> /cart: 100% errors (" in str(result.shown)
+
+
+def test_an_alert_counts_records_that_are_younger_than_those_after_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last two records of the log are of 08:40 and 08:50, so that at 10:00 the log has new events, and no higher offset."""
+    memory_shop = MemoryShop.of(tmp_path, monkeypatch)
+    command = change_definitions(memory_shop, (*REQUESTS[3:5], *REQUESTS[:2]))
+    document: Any = rehearsal_of(memory_shop, command.line.replace("1h", "10m")).document
+    edges = [(each["at"], edge["kind"], edge["row"]["route"]) for each in document["checkpoints"] for edge in each["alerts"]]
+    assert edges == [("2026-11-01T08:50:00Z", "raised", "/pay"), ("2026-11-01T09:40:00Z", "raised", "/cart")]
+
+
+def test_alerts_of_views_that_are_not_rehearsed_have_no_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_shop = MemoryShop.of(tmp_path, monkeypatch)
+    change_definitions(memory_shop)
+    memory_shop.define(
+        (memory_shop.folder / "definitions.py").read_text()
+        + '\nother = View(source=hits, measures={"hits": count()})\nVIEWS = (page_errors, other)\n'
+    )
+    run = memory_shop.run("rehearse")
+    spans = {"since": timedelta(hours=2), "every": timedelta(hours=1)}
+    result = output(rehearse(run, memory_shop.project(), Terms(), partial(compare_rows, 3), views=("other",), **spans))
+    document: Any = result.document
+    assert document["alerts"] == {}
+    assert "alert failing" not in str(result.shown)
+
+
+def test_a_log_without_events_has_nothing_to_rehearse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_shop = MemoryShop.of(tmp_path, monkeypatch)
+    memory_shop.log.append([b"{"])
+    write_archive.run(memory_shop.run("archive"), memory_shop.project)
+    recompute.run(memory_shop.run("recompute"), memory_shop.project)
+    with pytest.raises(TandemError, match="publication 2 counts no event, so there is nothing to rehearse"):
+        rehearsal_of(memory_shop, "tandem rehearse --since 1h --every 10m")
 
 
 @pytest.mark.slow
